@@ -38,7 +38,7 @@ def main() -> None:
     drawn = sample([path for room in ROOMS for path in files(room)], given.size, given.seed)
     chosen = [change for change in drawn if change.room in (given.room or ROOMS)]
     known, counts = _equivalent(), Counter[str]()
-    left = [change for change in chosen if (change.path.as_posix(), *change.columns_shown()) not in known]
+    left = [change for change in chosen if (change.path.as_posix(), *change.shown()) not in known]
     with tempfile.TemporaryDirectory() as folder:
         outcomes = {} if given.dry else _outcomes(left, given.folder or Path(folder), given.budget)
     for change in chosen:

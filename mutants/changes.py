@@ -64,11 +64,11 @@ class Change:
 
     def described(self) -> dict[str, object]:
         """What a trial needs to know."""
-        return {"place": str(self), "path": str(self.path), "line": self.line, "before": self.columns_shown()[0],
-                "code": self.code(), "compiled": self.compile()}  # fmt: skip
+        return {"place": str(self), "path": str(self.path), "line": self.line, "before": self.shown()[0],
+                "code": self.code(), "compiled": self.compiled()}  # fmt: skip
 
     def __str__(self) -> str:
-        before, after = self.columns_shown()
+        before, after = self.shown()
         return f"{self.path}:{self.line}  {before}  =>  {after}"
 
 

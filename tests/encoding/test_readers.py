@@ -124,7 +124,7 @@ def test_one_row_more_changes_how_many_spoiled_rows_a_condition_finds_by_one_at_
     """Statistics of a file are about its bytes, and not about the question marks that are read instead of them."""
     small = {"words": (b"a",), "options": ({},)}
     assert searches.readers.check_statistics(tmp_path, **small) == 7
-    monkeypatch.setattr("discreet.encoding.duckdb.DuckDB.text", lambda self, name, **options: self.quoted(name))
+    monkeypatch.setattr("discreet.encoding.duckdb.DuckDB.text", lambda self, name, **options: self.quote(name))
     with pytest.raises(AssertionError, match="finds 10 rows, and 0 beside"):
         searches.readers.check_statistics(tmp_path, **small)
 

@@ -40,7 +40,7 @@ def test_neighbours_are_told_apart_by_nothing_that_was_not_paid_for(containers, 
 
 def test_the_search_has_power(monkeypatch):
     """NaN that is asked for by one comparison, and not verified, is found in files that have statistics."""
-    once = lambda self, name, spelled: f"NULLIF(CAST({self.quoted(name)} AS DOUBLE), 'NaN')"  # noqa: E731
+    once = lambda self, name, spelled, truth=False: f"NULLIF(CAST({self.quote(name)} AS DOUBLE), 'NaN')"  # noqa: E731
     monkeypatch.setattr(engines.Engine, "double", once)
     monkeypatch.setattr(engines.Engine, "number", lambda self, double: double)
     monkeypatch.setattr(passes.GroupedRows, "_verify", lambda *found: None)

@@ -113,7 +113,7 @@ class Old(DuckDB):
     """Asks for NaN once, by a comparison: DuckDB's optimiser drops that where a file's statistics seem to decide it."""
 
     def double(self, column, *, spelled):
-        return f"NULLIF(TRY_CAST({self.quoted(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
+        return f"NULLIF(TRY_CAST({self.quote(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
 
     def number(self, double):
         return double

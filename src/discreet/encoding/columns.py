@@ -51,12 +51,12 @@ def check_type(name: str, values: Any, *, dates: bool = False) -> None:
         )
 
 
-def doubles(values: Any) -> NDArray[np.float64]:
-    """Entries as numbers, by the grammar of ``values``; NaN for what is none."""
+def doubles(values: Any, *, truth: bool = False) -> NDArray[np.float64]:
+    """Entries as numbers, or truth values, by the grammar of ``values``; NaN for what is none."""
     kind = getattr(values, "dtype", None)
     if isinstance(kind, np.dtype) and kind.kind in "biuf":
         return quiet_doubles(np.asarray(values))  # a long double may be beyond all doubles
-    return np.array([number(value) for value in entries(values)], np.float64)
+    return np.array([number(value, truth=truth) for value in entries(values)], np.float64)
 
 
 def moments(values: Any) -> NDArray[np.float64]:

@@ -37,6 +37,7 @@ from discreet.encoding.columns import (
     of_arrow,
     texts,
 )
+from discreet.encoding.values import are_truths
 from discreet.mechanisms.records import quiet_doubles
 from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
@@ -213,4 +214,6 @@ def _entries(values: Any, column: Column) -> _Found:
     """A column of a mapping, read by its declaration, entry by entry."""
     if isinstance(column, Dates):
         return moments(values)
-    return texts(values) if isinstance(column, Categories) and column.textual else doubles(values)
+    if isinstance(column, Categories) and column.textual:
+        return texts(values)
+    return doubles(values, truth=are_truths(column))

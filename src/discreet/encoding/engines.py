@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from discreet.encoding.values import NUMERAL
+from discreet.encoding.values import NUMERAL, TRUTHS
 from discreet.errors import DiscreetError
 from discreet.moments import SPELLED
 
@@ -132,14 +132,18 @@ class Engine(ABC):
     def dry_run(self, frame: Any) -> list[Any]:
         """Plan the query and read nothing: the columns that ``fetch`` would give if there were no rows."""
 
-    def double(self, column: str, *, spelled: bool) -> str:
+    def double(self, column: str, *, spelled: bool, truth: bool = False) -> str:
         """A column as a double; NULL for what is none; text (``spelled``) is one by our grammar alone,
-        not the engine's.
+        not the engine's. With ``truth`` a text may spell a truth value.
         """
         value = self.quote(column)
-        if spelled:
-            value = f"CASE WHEN {self.spells_a_number(value)} THEN {value} END"
-        return f"TRY_CAST({value} AS DOUBLE)"
+        if not spelled:
+            return f"TRY_CAST({value} AS DOUBLE)"
+        found = f"TRY_CAST(CASE WHEN {self.spells_a_number(value)} THEN {value} END AS DOUBLE)"
+        if not truth:
+            return found
+        truths = " ".join(f"WHEN {self.spells(value, form)} THEN {size}" for form, size in TRUTHS.items())
+        return f"CASE {truths} ELSE {found} END"
 
     def number(self, double: str) -> str:
         """A double, or NULL where it is NaN. Has to be applied twice, because DuckDB drops comparisons with NaN (so

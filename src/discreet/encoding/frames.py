@@ -28,7 +28,7 @@ from discreet.encoding.columns import check_type, doubles, moments
 from discreet.encoding.containers import kind_of
 from discreet.encoding.engines import quietly
 from discreet.encoding.opened import check_once
-from discreet.encoding.values import KINDS, NUMBERS, identity, label
+from discreet.encoding.values import KINDS, NUMBERS, are_truths, identity, label
 from discreet.errors import extra
 from discreet.schema import Categories, Column, Dates, Schema, Times, Unlisted
 
@@ -120,7 +120,8 @@ def _column(series: Any, column: Column | None) -> Any:
         return _mark_text(kept) if named else kept
     if kept is not None and _textual(kept):
         return kept  # read by the engine, by the same grammar
-    return pa.array(doubles(series if kept is None else kept.cast(pa.float64(), safe=False)), pa.float64())
+    numbers = series if kept is None else kept.cast(pa.float64(), safe=False)
+    return pa.array(doubles(numbers, truth=are_truths(column)), pa.float64())
 
 
 def _plain_array(array: Any) -> Any:

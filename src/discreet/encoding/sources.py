@@ -19,6 +19,7 @@ from discreet.encoding.files import open_files, unreadable_lines
 from discreet.encoding.frames import arrow_table, check_present
 from discreet.encoding.opened import Opened
 from discreet.encoding.spark import Spark
+from discreet.encoding.values import are_truths
 from discreet.errors import extra
 from discreet.moments import DAY
 from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, Unlisted
@@ -219,17 +220,17 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
     if isinstance(column, (Dates, Times)):
         return _moment(engine, name, dtype, whole_days=isinstance(column, Dates))
     if kind == "integer":
-        return engine.quoted(name)
+        return engine.quote(name)
     spelled = isinstance(dtype, _TEXTUAL)
     if kind == "text":
         return engine.text(name, spelled=spelled, mended=mended)
-    return engine.double(name, spelled=spelled)
+    return engine.double(name, spelled=spelled, truth=are_truths(column))
 
 
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:
     """A date or a time, in seconds since 1970."""
     if isinstance(dtype, nw.Float64):
-        found = engine.quoted(name)
+        found = engine.quote(name)
     else:
         zone = "zoned" if getattr(dtype, "time_zone", None) else "time"
         kind = "date" if isinstance(dtype, nw.Date) else "text" if isinstance(dtype, _TEXTUAL) else zone

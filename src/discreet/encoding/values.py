@@ -3,7 +3,8 @@ units.
 
 *Numbers as text* follow one grammar, plain ASCII decimals: white space around, a sign, digits with a point, an
 exponent; or ``inf``, ``infinity``. Anything else is missing, also what Python, Java or DuckDB would read by themselves
-(``1_0``, ``5d``, ``٥``, ``0x1F``, ``nan``).
+(``1_0``, ``5d``, ``٥``, ``0x1F``, ``nan``). Where the categories are truth values, as files spell them, ``true`` and
+``false`` in large or small letters are 1 and 0.
 
 *Identifiers* are equal if they are equal numbers (1, 1.0 and True are one, as -0.0 and 0.0 are) or the same text, byte
 by byte, whatever the collation. A number is never a text: 7 and "7" are two. NULL and NaN are missing, and all missing
@@ -24,27 +25,39 @@ from typing import Any
 import numpy as np
 
 from discreet.mechanisms.records import double
+from discreet.schema import Categories
 
-__all__ = ["KINDS", "NUMBERS", "NUMERAL", "display_of", "identity", "label", "number", "text"]
+__all__ = ["KINDS", "NUMBERS", "NUMERAL", "TRUTHS", "are_truths", "display_of", "identity", "label", "number", "text"]
 
 _SPACE = "[ \t\r\n\f\v]*"  # characters, not escapes: SQL dialects read a backslash in their own ways
 _INFINITY = "[iI][nN][fF]([iI][nN][iI][tT][yY])?"
 NUMERAL = f"{_SPACE}[+-]?(([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?|{_INFINITY}){_SPACE}"
 _NUMERAL = re.compile(NUMERAL)
+TRUTHS = {f"{_SPACE}[tT][rR][uU][eE]{_SPACE}": 1.0, f"{_SPACE}[fF][aA][lL][sS][eE]{_SPACE}": 0.0}
 
 _WHOLE, _WHOLE_POWERS = 1e16, 5000  # up to where whole numbers are written as such
 _LONG = 2.0**64  # and shown as such
 KINDS = NUMBERS, _TEXTS, _BYTES, _ = "number:", "text:", "bytes:", "object:"
 
 
-def number(value: Any) -> float:
-    """The number that an object is, or that a text spells by our grammar; NaN for anything else.
+def are_truths(column: object) -> bool:
+    """Whether a column is declared to hold truth values."""
+    return isinstance(column, Categories) and all(isinstance(value, bool) for value in column.labels)
+
+
+def number(value: Any, *, truth: bool = False) -> float:
+    """The number that an object is, or that a text spells by our grammar; NaN for anything else. With ``truth`` a text
+    may spell a truth value.
 
     >>> number(" 1.5e1"), number(True), number(10**400), number("1_0"), number(b"1"), number(None)
     (15.0, 1.0, inf, nan, nan, nan)
+    >>> number("True"), number("True", truth=True), number(" FALSE ", truth=True), number("yes", truth=True)
+    (nan, 1.0, 0.0, nan)
     """
     try:
         if isinstance(value, str):
+            if truth and (spelled := [size for form, size in TRUTHS.items() if re.fullmatch(form, value)]):
+                return spelled[0]
             return float(value) if _NUMERAL.fullmatch(value) else nan
     except Exception:  # an object may do anything when it is looked at
         return nan

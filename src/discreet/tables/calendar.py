@@ -77,8 +77,8 @@ class Part(Node):
                 return days + 4 - _floor((days + 4) / 7) * 7
             case "isoweekday":
                 return days + 4 - _floor((days + 3) / 7) * 7
-        called = "weekofyear" if self.name == "week" else self.name
-        return scope.said(lambda day: f"CAST({called}({scope.engine.date(day)}) AS DOUBLE)", days)
+        called = {"week": "weekofyear"} | {name: name for name in ("year", "quarter", "month", "day", "dayofyear")}
+        return scope.from_sql(lambda day: f"CAST({called[self.name]}({scope.engine.date(day)}) AS DOUBLE)", days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Truncated(Node):
                 return days * DAY
             case "week":
                 return (_floor((days + 3) / 7) * 7 - 3) * DAY
-        return scope.said(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
+        return scope.from_sql(lambda day: scope.engine.days(_first(scope.engine.date(day), self.step)), days) * DAY
 
 
 def _first(date: str, step: str) -> str:
@@ -136,7 +136,9 @@ def _part(name: str, at: dt.datetime) -> int:
             return at.isocalendar().week
         case "dayofyear":
             return at.timetuple().tm_yday
-    return int(getattr(at, name))
+        case "year" | "month" | "day" | "hour" | "minute":
+            return int(getattr(at, name))
+    raise ValueError(f"{name!r} is no part of a date: there are {', '.join(PARTS)}.")
 
 
 def _start(step: str, value: float) -> float:
@@ -153,17 +155,30 @@ def _start(step: str, value: float) -> float:
             found = day.replace(month=3 * ((at.month + 2) // 3) - 2, day=1)
         case "year":
             found = day.replace(month=1, day=1)
-        case _:
+        case "day":
             found = day
+        case _:
+            raise ValueError(f"{step!r} is no step of a calendar: there are {', '.join(STEPS)}.")
     return seconds(found) or 0.0
+
+
+# the shortest and longest that a step may be, in seconds
+_LENGTHS: Mapping[str, Interval] = {
+    "minute": (60, 60),
+    "hour": (3600, 3600),
+    "day": (DAY, DAY),
+    "week": (7 * DAY, 7 * DAY),
+    "month": (28 * DAY, 31 * DAY),
+    "quarter": (90 * DAY, 92 * DAY),
+    "year": (365 * DAY, 366 * DAY),
+}
 
 
 def steps_of(step: str, low: float, high: float) -> Domain:
     """The starts of all years, months, ... between two points in time, if they are few."""
-    shortest = {"minute": 60, "hour": 3600, "day": DAY, "week": 7 * DAY}.get(step, 28 * DAY)
+    shortest, longest = _LENGTHS[step]
     if not (high - low) / shortest < MOST_VALUES:
         return None
-    longest = {"month": 31, "quarter": 92, "year": 366}.get(step, 0) * DAY or shortest
     found = [_start(step, low)]
     while (after := _start(step, min(found[-1] + longest, high))) > found[-1]:  # never beyond the calendar's last year
         found.append(after)

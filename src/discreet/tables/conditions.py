@@ -55,6 +55,10 @@ class Compare(Condition):
     left: Node
     right: Node
 
+    def __post_init__(self) -> None:
+        if self.sign not in _COMPARISONS:
+            raise ValueError(f"{self.sign!r} is no comparison: there are {', '.join(_COMPARISONS)}.")
+
     def apply(self, *values: Any) -> bool | None:
         return None if None in values else bool(_COMPARISONS[self.sign](*values))
 
@@ -70,6 +74,10 @@ class Logic(Condition):
 
     sign: str
     parts: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        if self.sign not in ("&", "|", "~"):
+            raise ValueError(f"{self.sign!r} joins no conditions: there are &, | and ~.")
 
     def apply(self, *values: Any) -> bool | None:
         if self.sign == "~":

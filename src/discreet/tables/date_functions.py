@@ -9,7 +9,7 @@ from discreet.errors import extra
 from discreet.moments import seconds
 from discreet.tables.calendar import STEPS, Part, Truncated, seconds_of
 from discreet.tables.mistakes import nearest
-from discreet.tables.nodes import Binary, Node, Number, Text
+from discreet.tables.nodes import Binary, Function, Node, Number, Text
 from discreet.tables.where import Reader, only
 
 with extra("tables"):
@@ -68,8 +68,13 @@ def _difference(reader: Reader, node: exp.DateDiff) -> Node:
     if step in _OF_A_YEAR:
         late, early = (_months_of(step, end) for end in ends)
         return Binary("-", late, early)
+    if step == "week":  # whole weeks of days, wherever a week begins
+        late, early = (Truncated("day", end) for end in ends)
+        return Function("trunc", Binary("/", Binary("-", late, early), Number(7.0)))
     late, early = (Truncated(step, end) for end in ends)
-    return Binary("*", Binary("-", late, early), Number(86_400.0 / seconds_of(step, 1.0)))
+    days = Binary("-", late, early)
+    # of whole steps, so that rounding takes away what a quotient of doubles adds
+    return Function("rint", Binary("/", days, Number(seconds_of(step, 1.0) / 86_400.0)))
 
 
 def _moment(node: Node) -> Node:

@@ -24,7 +24,7 @@ __all__ = ["FUNCTIONS"]
 Read = Callable[[Reader, Any], Node]
 
 _WHOLE = {"INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "INT128"}
-_REAL = {"DOUBLE", "FLOAT", "DECIMAL"}
+_REAL = {"DOUBLE", "FLOAT"}
 _DIGITS = 15  # that a double has
 _LONGEST = 1_000_000  # characters
 _TIMES = {"TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}
@@ -43,7 +43,11 @@ def _round(reader: Reader, node: exp.Round) -> Node:
     inner = reader.node(node.this)
     if node.args.get("decimals") is None:
         return Function("round", inner)
-    scale = Number(10.0 ** reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
+    return _rounded(inner, reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
+
+
+def _rounded(inner: Node, decimals: int) -> Node:
+    scale = Number(10.0**decimals)
     return Binary("/", Function("round", Binary("*", inner, scale)), scale)
 
 
@@ -82,6 +86,11 @@ def _cast(reader: Reader, node: exp.Cast) -> Node:
             raise ValueError(f"{node.this.sql()} spells no date: write '2024-01-31' or '2024-01-31 18:30'.")
         return Number(found, moment=True)
     inner = reader.node(node.this)
+    if kind == "DECIMAL":  # of so many digits in all, which a double has anyway, and so many after the point
+        decimals = node.to.expressions[1].this if len(node.to.expressions) > 1 else exp.Literal.number(0)
+        return _rounded(AsNumber(inner), reader.whole(decimals, "DECIMAL", 0, _DIGITS))
+    if node.to.expressions:
+        raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write the type without a length.")
     if kind in _WHOLE:
         return Function("rint", AsNumber(inner))
     if kind in _REAL:

@@ -5,7 +5,7 @@ by name, with the nearest thing that is.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
@@ -60,28 +60,35 @@ def is_aggregate(node: exp.Expression) -> bool:
 
 @dataclass
 class Measures:
-    """Reads aggregates over a table, which grows by the columns that they need."""
+    """Reads aggregates over a table, which grows by the columns that they need; of the rows for which ``held`` holds,
+    if that is given.
+    """
 
     table: Table
     reader: Reader
+    held: Node | None = None
+    made: dict[str, Node] = field(default_factory=dict)  # the columns that were added, before they were resolved
 
     def column(self, node: Node, name: str) -> str:
         """The column that holds a value of each row."""
         if isinstance(node, Column):
             _ = self.table.schema[node.name]
             return node.name
+        while name in self.table.declared and self.made.get(name) != node:
+            name = f"{name} "  # what is called so is another column
         if name not in self.table.declared:
             self.table = self.table.derive(**{name: Expression(node)})
+            self.made[name] = node
         return name
 
     def read(self, node: exp.Expression) -> Add:
         """How to add the aggregate to a query, under a name, or its own."""
-        text, held = node.sql(dialect="duckdb"), None
+        text, held = node.sql(dialect="duckdb"), self.held
         inner = node
         _refuse_pairs(node)
         with at(text):
             if isinstance(node, exp.Filter):
-                held, inner = self.reader.node(node.expression.this), node.this
+                held, inner = self._both(self.reader.node(node.expression.this), held), node.this
             aggregate = self._aggregate(inner, held, text)
         plain = getattr(aggregate, "column", None) in self.reader.names.values() and held is None
         if isinstance(aggregate, tuple):

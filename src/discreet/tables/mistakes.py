@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from itertools import islice
 
 from discreet.moments import Dates, Times
-from discreet.schema import Bounded, Categories, Column
+from discreet.schema import Bounded, Categories, Column, Unlisted
 
 __all__ = ["at", "declaration_name", "mistake", "nearest"]
 
@@ -78,4 +78,8 @@ def declaration_name(column: Column | None) -> str:
             return "dates"
         case Times():
             return "times"
-    return "unlisted values"
+        case Unlisted():
+            return "unlisted values"
+        case None:
+            return "nothing"
+    raise ValueError(f"A column is declared as {type(column).__name__}, which no schema file says.")

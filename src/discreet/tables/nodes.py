@@ -16,7 +16,8 @@ from typing import Any, Literal, TypeAlias
 from discreet.errors import extra
 from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
-from discreet.tables.intervals import ANYTHING, ROUNDED, WHOLE, Interval, arithmetic, function
+from discreet.tables.intervals import ANYTHING, Interval, arithmetic
+from discreet.tables.number_functions import number_function
 from discreet.tables.scope import Scope
 
 with extra("tables"):
@@ -99,9 +100,11 @@ class Column(Node):
                 return low, high
             case Dates() | Times() as declared:
                 return declared.low, declared.high
-            case Categories(values=values) as kind if not kind.textual:
-                return float(min(values)), float(max(values))
-        return ANYTHING
+            case Categories(values=values) as kind:
+                return ANYTHING if kind.textual else (float(min(values)), float(max(values)))
+            case Unlisted():
+                return ANYTHING
+        raise _no_column(self.name, schema)
 
     def kind(self, schema: Schema) -> Kind:
         match schema[self.name]:
@@ -111,7 +114,9 @@ class Column(Node):
                 return "text"
             case Categories() as declared:
                 return "text" if declared.textual else "number"
-        return "number"
+            case Bounded():
+                return "number"
+        raise _no_column(self.name, schema)
 
     def domain(self, schema: Schema) -> Domain:
         match schema[self.name]:
@@ -121,7 +126,9 @@ class Column(Node):
                 from discreet.tables.calendar import steps_of
 
                 return steps_of("day", days.low, days.high)
-        return None
+            case Bounded() | Times() | Unlisted():
+                return None
+        raise _no_column(self.name, schema)
 
     def value(self, row: Mapping[str, Any]) -> Any:
         return row[self.name]
@@ -224,7 +231,7 @@ class Binary(Node):
             case "*":
                 found = left * right
             case "%":
-                found = scope.said(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
+                found = scope.from_sql(lambda a, b: f"CASE WHEN {b} <> 0 THEN {a} % {b} END", left, right)
             case "/" if low > 0 or high < 0:
                 found = left / right
             case "/":  # a guard, because one engine raises on division by zero and another gives infinity
@@ -256,76 +263,39 @@ class Clip(Node):
 
 @dataclass(frozen=True, slots=True)
 class Function(Node):
-    """A magnitude, a whole number near by (``ROUNDED``), a root or a logarithm."""
+    """A magnitude, a whole number near by, a root or a logarithm: one of ``number_functions``."""
 
     name: str
     inner: Node
 
+    def __post_init__(self) -> None:
+        number_function(self.name)
+
     def bounds(self, schema: Schema) -> Interval:
-        return function(self.name, self.inner.bounds(schema))
+        return number_function(self.name).bounds(self.inner.bounds(schema))
 
     def domain(self, schema: Schema) -> Domain:
-        if self.name == "log":  # engines round it in their own ways
-            return None
-        found = Node.domain(self, schema)
-        return whole_numbers(*self.bounds(schema)) if found is None and self.name in ROUNDED else found
+        match number_function(self.name).domain:
+            case "unknown":
+                return None
+            case "values":
+                return Node.domain(self, schema)
+            case "whole":
+                found = Node.domain(self, schema)
+                return whole_numbers(*self.bounds(schema)) if found is None else found
+        raise ValueError(f"{self.name!r} says nothing that is known of what comes out.")
 
     def apply(self, *values: Any) -> float | None:
         (value,) = values
-        if value is None:
-            return None
-        match self.name:
-            case "abs":
-                return float(abs(value))
-            case name if name in ROUNDED:
-                return ROUNDED[name](float(value))
-            case "sqrt":
-                return math.sqrt(value) if value >= 0 else None
-            case "log":
-                return math.log(value) if value > 0 else None
-        raise ValueError(f"{self.name!r} is no function of a number.")
+        return None if value is None else number_function(self.name).value(float(value))
 
     def compile(self, scope: Scope) -> nw.Expr:
-        value, (low, high) = self.inner.compile(scope), self.inner.bounds(scope.schema)
-        match self.name:
-            case "abs":
-                return value.abs()
-            case "floor" if max(-low, high) < WHOLE:
-                return value.floor().cast(nw.Float64)
-            case "trunc" | "round" | "rint":
-                return self._round(scope, value, negative=low < 0)
-            case "sqrt" if low >= 0:
-                return value.abs().sqrt()  # the magnitude changes nothing, but is never negative, whatever was rounded
-        inner = scope.let(value)
-        match self.name:
-            case "floor":  # within what every engine's whole numbers hold; beyond it nothing is left to cut
-                small = nw.when(inner.abs() < WHOLE).then(inner).otherwise(0.0)
-                return nw.when(inner.abs() < WHOLE).then(small.floor().cast(nw.Float64)).otherwise(inner)
-            case "sqrt":
-                return nw.when(inner >= 0.0).then(nw.when(inner >= 0.0).then(inner).otherwise(0.0).sqrt())
-            case "log":
-                return nw.when(inner > 0.0).then(nw.when(inner > 0.0).then(inner).otherwise(1.0).log())
-        raise ValueError(f"{self.name!r} is no function of a number.")
+        value = self.inner.compile(scope)
+        return number_function(self.name).compile(scope, value, self.inner.bounds(scope.schema))
 
-    def _round(self, scope: Scope, value: nw.Expr, *, negative: bool) -> nw.Expr:
-        """By floors and exact differences of magnitudes, which every engine computes alike."""
-        value = scope.let(value)
-        size = scope.let(value.abs())
-        floor = scope.let(nw.when(size < WHOLE).then(size).otherwise(0.0).floor().cast(nw.Float64))
-        rest = size - floor
-        match self.name:
-            case "trunc":
-                whole = floor
-            case "round":
-                whole = nw.when(rest >= 0.5).then(floor + 1.0).otherwise(floor)
-            case "rint":
-                odd = floor - (floor / 2.0).floor().cast(nw.Float64) * 2.0 == 1.0
-                whole = nw.when((rest > 0.5) | ((rest == 0.5) & odd)).then(floor + 1.0).otherwise(floor)
-            case _:
-                raise ValueError(f"{self.name!r} is no rounding.")
-        whole = scope.let(whole)
-        signed = nw.when(value < 0.0).then(0.0 - whole).otherwise(whole) if negative else whole
-        return nw.when(size < WHOLE).then(signed).otherwise(value)
+
+def _no_column(name: str, schema: Schema) -> ValueError:
+    return ValueError(f"Column {name!r} is declared as {type(schema[name]).__name__}, of which tables know nothing.")
 
 
 def whole_numbers(low: float, high: float) -> Domain:
@@ -340,7 +310,7 @@ def integral(node: Node) -> bool:
     match node:
         case Number(constant=constant):
             return constant.is_integer()
-        case Function(name=name) if name in ROUNDED:
+        case Function(name=name) if number_function(name).domain == "whole":
             return True
         case Binary(sign=sign, left=left, right=right) if sign in "+-*%":
             return integral(left) and integral(right)

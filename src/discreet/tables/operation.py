@@ -46,9 +46,11 @@ class TableOperation:
     after: Presentation | None = field(default=None, repr=False)
     levels: tuple[tuple[str, ...], ...] = ()  # the keys of each set of totals; none for the groups themselves
     errors: bool = False  # whether the answer has columns of its own for what noise does to it
-    asked: tuple[float | None, float | None] | None = field(
+    kept: tuple[Aggregate, ...] = field(default=(), repr=False)  # what meets noise (``together``), a mechanism each
+    sources: tuple[MeasuredFrom, ...] = field(default=(), repr=False)  # what each aggregate is read from
+    asked: tuple[float | None, float | None] | None = field(  # epsilon and delta
         default=None, repr=False, compare=False
-    )  # epsilon and delta
+    )
 
     @classmethod
     def of(
@@ -75,7 +77,7 @@ class TableOperation:
                 "group by fewer columns."
             )
         private = rows.private_keys
-        kept, _ = measured_aggregates([aggregate for _, aggregate in aggregates])
+        kept, sources = measured_aggregates([aggregate for _, aggregate in aggregates])
         free = [private and aggregate == Count() for aggregate in kept]
         kinds = [aggregate.kind for aggregate, done in zip(kept, free, strict=True) if not done]
         shares = iter(budget.shares([*(["keys"] if private else []), *kinds]))  # type: ignore[list-item]
@@ -91,21 +93,21 @@ class TableOperation:
             for aggregate, done in zip(kept, free, strict=True)
         )
         asked = budget.epsilon, budget.delta
-        return cls(rows, aggregates, selection, mechanisms, label, progress, after, levels, errors, asked)
+        return cls(
+            rows, aggregates, selection, mechanisms, label, progress, after, levels, errors, kept, sources, asked
+        )
 
     @cached_property
     def _measured(self) -> list[tuple[Aggregate, Any]]:
         """What meets noise, and the noise it meets."""
-        kept, _ = measured_aggregates([aggregate for _, aggregate in self.aggregates])
-        return list(zip(kept, self.mechanisms, strict=True))
+        return list(zip(self.kept, self.mechanisms, strict=True))
 
     @cached_property
     def _read(self) -> list[tuple[str, Aggregate, MeasuredFrom]]:
         """The columns of the answer, and what each is read from."""
-        _, read = measured_aggregates([aggregate for _, aggregate in self.aggregates])
-        return [(name, aggregate, one) for (name, aggregate), one in zip(self.aggregates, read, strict=True)]
+        return [(name, aggregate, one) for (name, aggregate), one in zip(self.aggregates, self.sources, strict=True)]
 
-    @property
+    @cached_property
     def event(self) -> events.Event:
         """What all of it costs together."""
         rows, first = self.rows, self.selection and self.selection.event

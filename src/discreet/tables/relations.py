@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
+from discreet.tables.choices import Lookup
 from discreet.tables.conditions import IsIn
 from discreet.tables.expressions import Expression
 from discreet.tables.lookups import PublicTable
 from discreet.tables.measures import is_aggregate
-from discreet.tables.mistakes import at
-from discreet.tables.nodes import Column
+from discreet.tables.mistakes import at, nearest
+from discreet.tables.nodes import Column, Node
 from discreet.tables.where import Lists, Reader, only
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 with extra("tables"):
     from sqlglot import exp
 
-__all__ = ["CLAUSES", "Relation", "nothing_else", "relation"]
+__all__ = ["CLAUSES", "FORM", "Relation", "Sources", "nothing_else", "relation"]
 
 FORM = "give one SELECT ... FROM ... [WHERE ...] [GROUP BY ...]."
 # Clauses that are refused, with the nearest thing that is not.
@@ -55,6 +56,8 @@ class Relation:
     names: Mapping[str, str]  # in small letters, to the table's
     lists: Lists = field(default_factory=dict)
     aliases: frozenset[str] = frozenset()
+    columns: tuple[str, ...] | None = None  # the names in their order; none where a file's columns decide it
+    held: tuple[Node, ...] | None = None  # conditions on rows, where they are kept apart from the table's own
 
     @classmethod
     def of(cls, table: Table, lists: Lists) -> Relation:
@@ -74,13 +77,18 @@ class Relation:
         if condition is None:
             return self
         try:
-            return replace(self, table=self.table.filter(self.reader.expression(condition)))
+            return self.filter(self.reader.node(condition))
         except ValueError:
             parts: list[Any] = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
             for part in parts:
                 with at(f"WHERE {part.sql(dialect='duckdb')}"):
                     self.table.filter(self.reader.expression(part))
             raise
+
+    def filter(self, condition: Node) -> Relation:
+        """The same, with the condition among the table's, or beside it."""
+        table = self.table.filter(Expression(condition))
+        return replace(self, table=table) if self.held is None else replace(self, held=(*self.held, condition))
 
     def with_column(self, name: str, expression: Expression) -> tuple[Table, str]:
         """The table with one more column, and what it is called there."""
@@ -89,69 +97,129 @@ class Relation:
             own = f"{own} "  # a name that no query writes
         return self.table.derive(**{own: expression}), own
 
+    def called(self, alias: str, columns: Sequence[str]) -> Relation:
+        """The same under an alias, with new names for its first columns where the alias lists them."""
+        out = replace(self, aliases=frozenset([alias.lower()] if alias else []))
+        if not columns:
+            return out
+        listed = f"{alias}({', '.join(columns)})"
+        if self.columns is None:
+            raise ValueError(
+                f"{listed} is not supported over *, whose order a schema does not say: list the columns in the SELECT."
+            )
+        if len(columns) > len(self.columns):
+            raise ValueError(f"{listed} names {len(columns)} columns, but there are {len(self.columns)}.")
+        names = (*(name.lower() for name in columns), *self.columns[len(columns) :])
+        _refuse_twice(names)
+        owned = dict(zip(names, (self.names[name] for name in self.columns), strict=True))
+        return replace(out, names=owned, columns=names)
 
-def relation(
-    tree: exp.Select, base: Relation, inner: Mapping[str, Relation], public: Mapping[str, PublicTable]
-) -> Relation:
+
+@dataclass(frozen=True)
+class Sources:
+    """What FROM and JOIN may name: the table, whatever it is called, CTEs and public tables."""
+
+    base: Relation
+    inner: Mapping[str, Relation] = field(default_factory=dict)  # by names in small letters
+    public: Mapping[str, PublicTable] = field(default_factory=dict)
+    tables: set[str] = field(default_factory=set)  # what the query calls the table
+
+    def within(self, tree: exp.Expression) -> Sources:
+        """The same with the CTEs of a WITH before ``tree``, each of which sees those before it."""
+        out, with_ = self, tree.args.get("with_")
+        if with_ is None:
+            return out
+        if with_.args.get("recursive"):
+            raise ValueError("WITH RECURSIVE is not supported: a CTE may filter rows and compute columns.")
+        for cte in with_.expressions:
+            made = read_projection(cte.this, out).called(cte.alias, cte.alias_column_names)
+            out = replace(out, inner={**out.inner, cte.alias.lower(): made})
+        return out
+
+    def named(self, node: exp.Table) -> Relation:
+        """What a name after FROM stands for."""
+        name = node.name.lower()
+        if name in self.inner and not node.db:
+            return self.inner[name]
+        if name in self.public:
+            raise ValueError(f"FROM {node.name} is not supported: it is public, and may be looked up in by JOIN.")
+        self.tables.add(name)
+        if len(self.tables) > 1:
+            one, other = sorted(self.tables)
+            near = nearest(name, self.inner)
+            remedy = f"did you mean {near!r}?" if near else "a name that no WITH defines is that of the table."
+            raise ValueError(f"FROM names different tables, {one!r} and {other!r}, but one is open: {remedy}")
+        return self.base
+
+
+def relation(tree: exp.Select, sources: Sources) -> Relation:
     """The rows that FROM, JOIN and WHERE name."""
     source = tree.args.get("from_")
     if source is None:
         raise ValueError("There is no FROM: give one SELECT ... FROM people.")
-    found = _source(source.this, base, inner, public)
+    found = _source(source.this, sources)
     for join in tree.args.get("joins") or []:
-        found = _read_join(found, join, public)
+        found = _read_join(found, join, sources.public)
     where = tree.args.get("where")
     return found.where(None if where is None else where.this)
 
 
-def _source(
-    node: exp.Expression, base: Relation, inner: Mapping[str, Relation], public: Mapping[str, PublicTable]
-) -> Relation:
+def _source(node: exp.Expression, sources: Sources) -> Relation:
     if isinstance(node, exp.Subquery):
-        only(node, "this", "alias")
-        return _with_alias(read_projection(node.this, base, inner, public), node.alias)
+        only(node, "this", "alias", "with_")
+        return read_projection(node.this, sources.within(node)).called(node.alias, node.alias_column_names)
     if not isinstance(node, exp.Table):
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported after FROM: write a name.")
     nothing_else(node, {*_NAMED, "joins"} if not node.args.get("joins") else _NAMED)
-    if not isinstance(node.this, exp.Identifier) or node.alias_column_names:
+    if not isinstance(node.this, exp.Identifier):
         raise ValueError(
             f"FROM {node.sql(dialect='duckdb')} is not supported: write FROM and a name; the table is open already."
         )
-    return _with_alias(inner.get(node.name.lower(), base), node.alias or node.name)
-
-
-def _with_alias(found: Relation, alias: str) -> Relation:
-    return replace(found, aliases=frozenset([alias.lower()]) if alias else frozenset())
+    return sources.named(node).called(node.alias or node.name, node.alias_column_names)
 
 
 _READ = {"expressions", "from_", "where", "joins", "with_"}
 
 
-def read_projection(
-    tree: exp.Expression, base: Relation, inner: Mapping[str, Relation], public: Mapping[str, PublicTable]
-) -> Relation:
+def read_projection(tree: exp.Expression, sources: Sources) -> Relation:
     """An inner SELECT: rows filtered, columns kept, renamed or computed."""
+    if isinstance(tree, exp.Subquery):
+        only(tree, "this", "with_")
+        return read_projection(tree.this, sources.within(tree))
     if not isinstance(tree, exp.Select):
         raise ValueError(f"{type(tree).__name__.upper()} is not supported inside: {FORM}")
     for clause, words in {"group": "GROUP BY", "having": "HAVING", "order": "ORDER BY", "limit": "LIMIT"}.items():
         if tree.args.get(clause):
-            raise _per_unit(tree, base) or ValueError(_INNER.format(words))
+            raise _per_unit(tree, sources.base) or ValueError(_INNER.format(words))
     nothing_else(tree, _READ)
-    found = relation(tree, base, inner, public)
+    found = relation(tree, sources.within(tree))
     names: dict[str, str] = {}
+    listed: list[str] = []
+    ordered = True
     for item in tree.expressions:
         alias, node = (item.alias, item.this) if isinstance(item, exp.Alias) else (item.name, item)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            names |= _all_columns(node, found)
-        elif is_aggregate(node) or any(is_aggregate(part) for part in node.walk()):
+            every, ordered = _all_columns(node, found), ordered and found.columns is not None
+            names |= every
+            listed += found.columns or every
+            continue
+        if is_aggregate(node) or any(is_aggregate(part) for part in node.walk()):
             raise ValueError(_INNER.format(node.sql()))
-        elif isinstance(node, exp.Column):
-            names[alias.lower()] = found.reader.column(node)
+        name = alias or node.sql()
+        if isinstance(node, exp.Column):
+            names[name.lower()] = found.reader.column(node)
         else:
             with at(node.sql(dialect="duckdb")):
-                table, own = found.with_column(alias or node.sql(), found.reader.expression(node))
-            found, names[(alias or node.sql()).lower()] = replace(found, table=table), own
-    return replace(found, names=names)
+                table, own = found.with_column(name, found.reader.expression(node))
+            found, names[name.lower()] = replace(found, table=table), own
+        listed.append(name.lower())
+    _refuse_twice(listed)
+    return replace(found, names=names, columns=tuple(listed) if ordered else None)
+
+
+def _refuse_twice(names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(f"Two columns of an inner SELECT are called {twice[0]!r}: give one another name with AS.")
 
 
 def _per_unit(tree: exp.Select, base: Relation) -> ValueError | None:
@@ -208,17 +276,22 @@ def _read_join(found: Relation, join: exp.Join, public: Mapping[str, PublicTable
     left, right = _join_columns(found, join, alias)
     looked = public[name].lookups(right, Column(left))
     inner = side != "LEFT"
-    table, names = found.table, dict(found.names)
+    names = dict(found.names)
     if inner:
-        table = table.filter(Expression(IsIn(Column(left), public[name].keys(right))))
-    found = replace(found, table=table, aliases=found.aliases | {alias})
+        found = found.filter(IsIn(Column(left), public[name].keys(right)))
+    found = replace(found, aliases=found.aliases | {alias}, columns=None)
     for column, node in looked.items():
         if column.lower() in names:
             raise ValueError(f"Both sides of JOIN have a column {column!r}: rename it in the public table.")
         table, own = found.with_column(column, Expression(node))
         found, names[column.lower()] = replace(found, table=table), own
-    names.setdefault(right.lower(), left)
-    return replace(found, names=names)
+    key = left
+    if not inner:  # where the public table has no such line, its key is missing
+        keys = public[name].keys(right)
+        table, key = found.with_column(f"{alias}.{right}", Expression(Lookup(Column(left), keys, keys)))
+        found = replace(found, table=table)
+    names.setdefault(right.lower(), key)
+    return replace(found, names={**names, f"{alias}.{right}".lower(): key})
 
 
 def _join_columns(found: Relation, join: exp.Join, alias: str) -> tuple[str, str]:

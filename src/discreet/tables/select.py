@@ -11,6 +11,7 @@ from discreet.moments import Times, moment
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.binned import Quantiles
+from discreet.tables.conditions import Logic
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.measures import Add, Measures, is_aggregate
 from discreet.tables.mistakes import at
@@ -23,20 +24,23 @@ from discreet.tables.where import Reader
 with extra("tables"):
     from sqlglot import exp
 
-__all__ = ["read_select"]
+__all__ = ["Select", "answer_schema", "fitted", "is_dated", "refuse_lists", "select"]
 
 _ANY = Bounded(-1e150, 1e150)  # a number of the answer
 
 
-def read_select(tree: exp.Select, relation: Relation) -> TableQuery:
+def select(tree: exp.Select, relation: Relation) -> TableQuery:
     """The question that a SELECT asks of a relation, whose rows are filtered already."""
-    return _Select(tree, relation).query()
+    return Select(tree, relation).query()
 
 
 @dataclass
-class _Select:
+class Select:
+    """A SELECT that is being read: its aggregates are noted with names that are not ``taken``."""
+
     tree: exp.Select
     relation: Relation
+    taken: frozenset[str] = frozenset()
     measures: Measures = field(init=False)
     keys: dict[str, str] = field(default_factory=dict)  # a key's text, to its column
     added: dict[str, tuple[str, Add]] = field(default_factory=dict)  # an aggregate's text, to its name in the answer
@@ -44,7 +48,8 @@ class _Select:
     levels: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        self.measures = Measures(self.relation.table, self.relation.reader)
+        held = self.relation.held
+        self.measures = Measures(self.relation.table, self.relation.reader, Logic("&", held) if held else None)
         items = [
             (item.alias, item.this) if isinstance(item, exp.Alias) else ("", item) for item in self.tree.expressions
         ]
@@ -58,9 +63,9 @@ class _Select:
         self.items = items
 
     def query(self) -> TableQuery:
+        """The question."""
         self._group()
-        made = [self._after(node, "SELECT", alias) for alias, node in self.items]
-        shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
+        shown = self.shown()
         having = self.tree.args.get("having")
         kept = None if having is None else self._after(self._without_aliases(having.this), "HAVING")
         orders = [(self._order_key(item.this), item) for item in self._orders()]
@@ -75,10 +80,16 @@ class _Select:
             raise ValueError(f"{next(iter(self.over))} is not supported beside ROLLUP, which has that total as a row.")
         if self.levels:
             query = self._totals(query)
-        if len({name for name, _ in shown}) < len(shown):
-            twice = next(name for name, _ in shown if [other for other, _ in shown].count(name) > 1)
-            raise ValueError(f"Two columns of the answer are called {twice!r}: give one another name with AS.")
         return self._with_presentation(query, shown, kept, orders)
+
+    def shown(self) -> list[tuple[str, Node]]:
+        """The columns of the answer, with what each is made of."""
+        made = [self._after(node, "SELECT", alias) for alias, node in self.items]
+        shown = [(alias or self._name(node), after) for (alias, node), after in zip(self.items, made, strict=True)]
+        names = [name.lower() for name, _ in shown]
+        if twice := next((name for name, _ in shown if names.count(name.lower()) > 1), None):
+            raise ValueError(f"Two columns of the answer are called {twice!r}: give one another name with AS.")
+        return shown
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -116,13 +127,13 @@ class _Select:
 
     def _key(self, node: exp.Expression) -> str:
         node = self._resolve_alias(node)
-        alias = next((alias for alias, item in self.items if alias and _text(item) == _text(node)), "")
+        alias = next((alias for alias, item in self.items if alias and self._text(item) == self._text(node)), "")
         declared = self.measures.table.declared
         name = alias if alias and alias not in declared else self._name(node)
         with at(f"GROUP BY {node.sql(dialect='duckdb')}"):
             column = self.measures.column(self.relation.reader.node(node), name)
             self.measures.table.group_by(column)  # refuses what is no key, here where its place is known
-        self.keys[_text(node)] = column
+        self.keys[self._text(node)] = column
         return column
 
     def _resolve_alias(self, node: exp.Expression, clause: str = "GROUP BY") -> exp.Expression:
@@ -137,13 +148,23 @@ class _Select:
         name = node.name.lower() if isinstance(node, exp.Column) and not node.table else ""
         return named[name] if name in named and name not in self.relation.reader.names else node
 
+    def _text(self, node: exp.Expression) -> str:
+        """A node in words that are the same for equal ones: columns by the names that the table has for them."""
+
+        def own(part: exp.Expression) -> exp.Expression:
+            if not isinstance(part, exp.Column) or isinstance(part.this, exp.Star):
+                return part
+            return exp.column(self.relation.reader.column(part), quoted=True)
+
+        return node.copy().transform(own).sql(dialect="duckdb")
+
     def _name(self, node: exp.Expression) -> str:
         if isinstance(node, exp.Column):
-            return node.name if _text(node) not in self.keys else self._shown_key(node)
-        return self.added[_text(node)][0] if _text(node) in self.added else node.sql(dialect="duckdb")
+            return node.name if self._text(node) not in self.keys else self._shown_key(node)
+        return self.added[self._text(node)][0] if self._text(node) in self.added else node.sql(dialect="duckdb")
 
     def _shown_key(self, node: exp.Column) -> str:
-        column = self.keys[_text(node)]
+        column = self.keys[self._text(node)]
         return node.name if column.lower() != node.name.lower() else column
 
     # --- the answer --------------------------------------------------------------------------------------------------
@@ -153,8 +174,8 @@ class _Select:
         bare = is_aggregate(node)
 
         def place_part(part: exp.Expression) -> exp.Expression:
-            if _text(part) in self.keys:
-                return exp.column(self.keys[_text(part)], quoted=True)
+            if self._text(part) in self.keys:
+                return exp.column(self.keys[self._text(part)], quoted=True)
             if isinstance(part, exp.Window) and isinstance(part.this, exp.Sum) and clause != "HAVING":
                 return exp.column(self._over_all(part), quoted=True)
             if is_aggregate(part):
@@ -189,11 +210,11 @@ class _Select:
         return isinstance(self.measures.table.schema.get(self.relation.reader.column(node)), Bounded)
 
     def _note(self, node: exp.Expression, alias: str) -> str:
-        text = _text(node)
+        text = self._text(node)
         if text not in self.added:
             add = self.measures.read(node)
             name = alias or self._own_name(add)
-            taken = {*self.keys.values(), *(name for name, _ in self.added.values())}
+            taken = {*self.taken, *self.keys.values(), *(name for name, _ in self.added.values())}
             while name in taken:
                 name = f"{name} again"
             self.added[text] = name, add
@@ -239,23 +260,20 @@ class _Select:
         limit, offset = (self._count(clause) for clause in ("limit", "offset"))
         if shown == plain and kept is None and not orders and limit is None and offset is None:
             return query
-        schema = _answer_schema(query)
-        sums = tuple((name, self._fit_to_types(node, schema)) for name, node in self.over.items())
+        schema = answer_schema(query)
+        sums = tuple((name, fitted(node, schema)) for name, node in self.over.items())
         schema = Schema({**schema, **dict.fromkeys(self.over, _ANY)})
-        _refuse_lists(query, [node for _, node in shown] + [node for node, _ in orders] + ([kept] if kept else []))
-        fitted = tuple(self._fit_to_types(node, schema) for _, node in shown)
-        held = None if kept is None else self._fit_to_types(kept, schema, condition=True)
+        refuse_lists(query, [node for _, node in shown] + [node for node, _ in orders] + ([kept] if kept else []))
+        made = tuple(fitted(node, schema) for _, node in shown)
+        held = None if kept is None else fitted(kept, schema, condition=True)
         order = tuple(
-            Order(self._fit_to_types(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
+            Order(fitted(node, schema), bool(item.args.get("desc")), bool(item.args.get("nulls_first")))
             for node, item in orders
         )
         names = tuple(name for name, _ in shown)
-        dated = frozenset(name for name, node in zip(names, fitted, strict=True) if _is_date(node, schema))
-        after = Presentation(names, (fitted,), held, order, limit, offset or 0, dated, sums)
+        dated = frozenset(name for name, node in zip(names, made, strict=True) if is_dated(node, schema))
+        after = Presentation(names, (made,), held, order, limit, offset or 0, dated, sums)
         return replace(query, after=after)
-
-    def _fit_to_types(self, node: Node, schema: Schema, *, condition: bool = False) -> Node:
-        return resolve_constants(Expression(node), schema, tuple(schema), condition=condition).node
 
     def _count(self, clause: str) -> int | None:
         found = self.tree.args.get(clause)
@@ -272,7 +290,12 @@ class _Select:
         return int(value)
 
 
-def _answer_schema(query: TableQuery) -> Schema:
+def fitted(node: Node, schema: Schema, *, condition: bool = False) -> Node:
+    """An expression over the answer's columns, held against what is known of them."""
+    return resolve_constants(Expression(node), schema, tuple(schema), condition=condition).node
+
+
+def answer_schema(query: TableQuery) -> Schema:
     """The answer's columns as public facts."""
     rows = query.rows
     columns: dict[str, Any] = {key: rows.schema[key] for key in rows.keys}
@@ -281,26 +304,16 @@ def _answer_schema(query: TableQuery) -> Schema:
     return Schema({**columns, **times, **{name: _ANY for name, _ in query.aggregates}})
 
 
-def _is_date(node: Node, schema: Schema) -> bool:
+def is_dated(node: Node, schema: Schema) -> bool:
     """Whether it is computed, and a point in time; refuses what may lie beyond the calendar."""
     if isinstance(node, Column) or node.kind(schema) != "moment":
         return False
     return all(moment(end) for end in node.bounds(schema))
 
 
-def _refuse_lists(query: TableQuery, nodes: list[Node]) -> None:
+def refuse_lists(query: TableQuery, nodes: list[Node]) -> None:
     """Several quantiles are shown as a list, but no number is made of one: to be said before anything is charged."""
     lists = {name for name, aggregate in query.aggregates if isinstance(aggregate, Quantiles)}
     for node in nodes:
         if not isinstance(node, Column) and (found := sorted(columns(Expression(node)) & lists)):
             raise ValueError(f"{found[0]} is a list, but a number is needed: ask for each quantile by itself.")
-
-
-def _text(node: exp.Expression) -> str:
-    """A node in words that are the same for equal ones: without qualifiers, in small letters outside of quotes."""
-    plain = node.copy()
-    for column in [*plain.find_all(exp.Column)]:
-        column.replace(exp.column(column.name.lower(), quoted=True)) if column is not plain else None
-    if isinstance(plain, exp.Column):
-        plain = exp.column(plain.name.lower(), quoted=True)
-    return plain.sql(dialect="duckdb")

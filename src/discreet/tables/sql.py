@@ -20,13 +20,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
+from discreet.tables.grammar import refuse_unread
 from discreet.tables.lists import take_out_lists
 from discreet.tables.lookups import PublicTable
 from discreet.tables.mistakes import at, nearest
 from discreet.tables.query import TableQuery
-from discreet.tables.relations import FORM, Relation, nothing_else, read_projection, relation
-from discreet.tables.select import read_select
-from discreet.tables.unions import read_union
+from discreet.tables.relations import FORM, Relation, Sources, nothing_else, relation
+from discreet.tables.select import select
+from discreet.tables.unions import union
+from discreet.tables.where import only
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -76,26 +78,23 @@ def parse(query: str, table: Table, public: Mapping[str, Any] | None = None) -> 
 def _read_query(query: str, table: Table, public: Mapping[str, PublicTable]) -> TableQuery:
     query, lists = take_out_lists(query)
     tree = _parse(query)
-    base, inner = Relation.of(table, lists), dict[str, Relation]()
-    if with_ := tree.args.get("with_"):
-        if with_.args.get("recursive"):
-            raise ValueError("WITH RECURSIVE is not supported: a CTE may filter rows and compute columns.")
-        for cte in with_.expressions:
-            inner[cte.alias.lower()] = read_projection(cte.this, base, inner, public)
-    if isinstance(tree, exp.Union):
-        return read_union(tree, lambda select: _rows(select, base, inner, public))
+    asked = _read(tree, Sources(Relation.of(table, lists), public=public))
+    refuse_unread(tree)
+    return asked
+
+
+def _read(tree: Any, sources: Sources) -> TableQuery:
+    if isinstance(tree.unnest(), exp.Union):
+        return union(tree, sources)
+    sources = sources.within(tree)
+    if isinstance(tree, exp.Subquery):
+        only(tree, "this", "with_")
+        return _read(tree.this, sources)
     nothing_else(tree, _READ)
-    return read_select(tree, _rows(tree, base, inner, public))
+    return select(tree, relation(tree, sources))
 
 
-def _rows(
-    tree: exp.Select, base: Relation, inner: Mapping[str, Relation], public: Mapping[str, PublicTable]
-) -> Relation:
-    nothing_else(tree, _READ)
-    return relation(tree, base, inner, public)
-
-
-def _parse(query: str) -> exp.Select | exp.Union:
+def _parse(query: str) -> Any:
     try:
         trees = sqlglot.parse(query, dialect="duckdb")
     except sqlglot.errors.SqlglotError as error:
@@ -103,7 +102,7 @@ def _parse(query: str) -> exp.Select | exp.Union:
     trees = trees[:-1] if len(trees) > 1 and trees[-1] is None else trees  # a semicolon at the end
     if len(trees) != 1:
         raise ValueError(f"There are several statements, but only one is answered: {FORM}")
-    if not isinstance(trees[0], (exp.Select, exp.Union)):
+    if not isinstance(trees[0].unnest() if trees[0] is not None else None, (exp.Select, exp.Union)):
         kind = "An empty query" if trees[0] is None else type(trees[0]).__name__.upper()
         raise ValueError(f"{kind} is not supported: {FORM}")
     return trees[0]

@@ -48,7 +48,9 @@ class TextFunction(Node):
                 return str(text.translate(_TO_UPPER))
             case "trim":
                 return str(text.strip(" "))
-        return str(text[self.start - 1 : self.start - 1 + self.size])
+            case "part":
+                return str(text[self.start - 1 : self.start - 1 + self.size])
+        raise ValueError(f"{self.name!r} is no function of a text.")
 
     def compile(self, scope: Scope) -> nw.Expr:
         forms = {
@@ -57,7 +59,7 @@ class TextFunction(Node):
             "trim": scope.engine.trim,
             "part": lambda name: f"substr({name}, {self.start}, {self.size})",
         }
-        return scope.text(scope.said(forms[self.name], self.inner.compile(scope)))
+        return scope.text(scope.from_sql(forms[self.name], self.inner.compile(scope)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Joined(Node):
 
     def compile(self, scope: Scope) -> nw.Expr:
         parts = [part.compile(scope) for part in self.parts]
-        return scope.text(scope.said(lambda *names: " || ".join(names), *parts))
+        return scope.text(scope.from_sql(lambda *names: " || ".join(names), *parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ class Length(Node):
         return float(len(values[0])) if isinstance(values[0], str) else None
 
     def compile(self, scope: Scope) -> nw.Expr:
-        return scope.said(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compile(scope))
+        return scope.from_sql(lambda name: f"CAST(length({name}) AS DOUBLE)", self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +107,18 @@ class Contains(Condition):
         (text,) = values
         if not isinstance(text, str):
             return None
-        if self.where == "middle":
-            return self.part in text
-        return bool(text.startswith(self.part) if self.where == "start" else text.endswith(self.part))
+        match self.where:
+            case "start":
+                return bool(text.startswith(self.part))
+            case "end":
+                return bool(text.endswith(self.part))
+            case "middle":
+                return self.part in text
+        raise ValueError(f"{self.where!r} is no place in a text.")
 
     def compile(self, scope: Scope) -> nw.Expr:
         literal = scope.engine.literal(self.part)
-        return scope.said(lambda name: scope.engine.has(self.where, name, literal), self.inner.compile(scope))
+        return scope.from_sql(lambda name: scope.engine.has(self.where, name, literal), self.inner.compile(scope))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +141,7 @@ class Like(Condition):
         return len(text) in ends
 
     def compile(self, scope: Scope) -> nw.Expr:
-        return scope.said(lambda name: scope.engine.like(name, self.pattern), self.inner.compile(scope))
+        return scope.from_sql(lambda name: scope.engine.like(name, self.pattern), self.inner.compile(scope))
 
 
 def like(inner: Node, pattern: str) -> Node:

@@ -46,11 +46,11 @@ def only(node: exp.Expression, *known: str) -> None:
 @dataclass(frozen=True)
 class Reader:
     """Reads expressions over columns with known ``names``, in small letters; ``tables`` are what columns may be
-    qualified with; ``unit`` is whose rows are bounded."""
+    qualified with, if that is known; ``unit`` is whose rows are bounded."""
 
     names: Mapping[str, str]
     lists: Lists = field(default_factory=dict)
-    tables: Collection[str] = ()
+    tables: Collection[str] | None = None
     unit: str = ""
 
     def expression(self, node: exp.Expression) -> Expression:
@@ -59,8 +59,10 @@ class Reader:
 
     def column(self, node: exp.Column) -> str:
         """The declared name of a column; as it is, if nothing is called so."""
-        if node.table and self.tables and node.table.lower() not in self.tables:
+        if node.table and self.tables is not None and node.table.lower() not in self.tables:
             raise ValueError(f"There is no table {node.table!r} in FROM, but {node.sql()} is asked for.")
+        if (whole := f"{node.table}.{node.name}".lower()) in self.names:
+            return self.names[whole]
         return self.names.get(node.name) or self.names.get(node.name.lower(), node.name)
 
     def node(self, node: exp.Expression | None) -> Node:
