@@ -47,6 +47,8 @@ def expected(sampler: str, kind: str, own: str, wanted: str) -> str:
         return {"fixed size": "amplified", "shuffled": "whole"}[sampler] if wanted == "replace" else "refused"
     if sampler == "bins" and own == "replace" and kind != "one of":
         return "refused"  # when it is built; deeper down it holds
+    if sampler == "bins" and own == wanted == "add-remove":
+        return "amplified"
     restated = own == wanted or (own, wanted) in {
         ("add-remove", "replace"), ("add-remove", "zero-out"), ("zero-out", "replace")}  # fmt: skip
     return ("more" if sampler == "selected" else "whole") if restated else "refused"

@@ -35,6 +35,7 @@ STEP = ev.PoissonSampled(rate=0.01, event=GAUSSIAN)
             ev.TruncatedPoissonSampled(rate=0.1, max_batch_size=20, dataset_size=100, event=GAUSSIAN),
         ),
         ("balls_in_bins(10, gaussian(4))", ev.BallsInBins(bins=10, event=GAUSSIAN)),
+        ("kept_bins(4, [1, 0.5], 2)", ev.KeptBins(bins=4, products=(1.0, 0.5), noise_multiplier=2.0)),
         ("nonprivate()", ev.NonPrivate()),
     ],
 )

@@ -25,7 +25,7 @@ from discreet.accounting.pairs import Pair, scale_by_loss
 from discreet.accounting.sampling import Supremum
 from discreet.errors import NotCertified
 
-__all__ = ["Lattice", "lower", "upper"]
+__all__ = ["Lattice", "cells", "lower", "slip", "upper"]
 
 _UNIT = 2.0**-53
 _SLIP = 4096 * _UNIT  # what a tail of 1e-300 may have lost
@@ -96,7 +96,7 @@ def _quantile(decreasing: object, goal: float) -> float:
     return high
 
 
-def _cells(pair: Pair, edges: Array) -> tuple[Array, Array, Array, Array]:
+def cells(pair: Pair, edges: Array) -> tuple[Array, Array, Array, Array]:
     """P- and Q-mass of each cell between edges, and their errors: differences on the side where they cancel least."""
     (p_up, q_up), (p_down, q_down) = pair.tails(edges), pair.heads(edges)
     right = p_up < 0.5
@@ -117,11 +117,12 @@ def slip(probability: Array) -> Array:
 
 def upper(pair: Pair, step: float, tail: float) -> Lattice:
     """A lattice law that dominates the pair; ``tail`` is what may be added to the infinite loss."""
+    pair = pair.sharpened(tail)
     first, last = _span(pair, step, tail)
     points = step * np.arange(first, last + 1)
     if isinstance(pair, Supremum):
         return _from_profile(pair, step, first, points)
-    p, q, p_error, q_error = _cells(pair, points)
+    p, q, p_error, q_error = cells(pair, points)
     kept = p - scale_by_loss(q, points[:-1])  # p - exp(l)·q: what of the mass lies to the right of l
     excess = kept + p_error + scale_by_loss(q_error, points[:-1])
     to_right = np.clip(excess / -math.expm1(-step), 0.0, p)
@@ -157,10 +158,15 @@ def _from_profile(pair: Pair, step: float, first: int, points: Array) -> Lattice
 
 def lower(pair: Pair, step: float, tail: float) -> Lattice:
     """A lattice law that the pair dominates."""
+    pair = pair.sharpened(tail)
     first, last = _span(pair, step, tail)
     points = step * np.arange(first, last + 1)
+    if (merged := pair.contracted(points)) is not None:
+        return Lattice(
+            step, first, merged, pair.infinity * (1 - _SLIP), offset=1e-14 * (1 + float(np.abs(points).max()))
+        )
     edges = np.append(points - step / 2, points[-1] + step / 2)
-    p, q, p_error, q_error = _cells(pair, edges)
+    p, q, p_error, q_error = cells(pair, edges)
     p = np.maximum(p - p_error, 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         merged = np.log(p) - np.log(q + q_error)

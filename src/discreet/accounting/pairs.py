@@ -101,6 +101,14 @@ class Pair:
         """Bounds on the Rényi divergences of what the pair stands for, where they are known to be below its own."""
         return None
 
+    def sharpened(self, tail: float) -> Pair:
+        """The pair in a version that is good for probabilities as small as ``tail``, where there are several."""
+        return self
+
+    def contracted(self, losses: Array) -> Array | None:
+        """P-masses at the given losses of a pair that this one dominates, if merging at equal means gives one."""
+        return None
+
     def log_moment_beyond(self, loss: float, c: Array) -> Array:
         """Upper bounds on log E_P[exp(cL); l < L < ∞], c > 0: what a lattice that ends at l leaves out of a moment."""
         return np.full(np.shape(c), -math.inf if self.highest <= loss else math.inf)

@@ -7,7 +7,8 @@ Poisson                           ``Sampled`` and its reverse                  a
 Poisson, Gaussian inside          ``replaced.ReplaceSampledGaussian``          replace, zero-out
 truncated Poisson                 as Poisson, plus (1 + e^ε) times overflow    as Poisson
 fixed size, without replacement   ``Symmetric(Sampled(...))``                  replace
-shuffled, balls in bins           one event a pass, no amplification           replace; add-remove
+balls in bins                     ``allocation.Allocation`` and its reverse    add-remove
+shuffled                          one event a pass, no amplification           replace
 ================================  ===========================================  =======================================
 """
 

@@ -38,6 +38,7 @@ NAMES: Mapping[str, type[ev.Event]] = {
     "fixed_size": ev.FixedSizeSampled,
     "gaussian": ev.Gaussian,
     "gdp": ev.GDP,
+    "kept_bins": ev.KeptBins,
     "laplace": ev.Laplace,
     "nonprivate": ev.NonPrivate,
     "one_of": ev.OneOf,

@@ -33,6 +33,7 @@ from discreet.events.mechanisms import (
 from discreet.events.sampling import (
     BallsInBins,
     FixedSizeSampled,
+    KeptBins,
     PoissonSampled,
     ProvedUnder,
     Shuffled,
@@ -54,6 +55,7 @@ __all__ = [
     "Exponential",
     "FixedSizeSampled",
     "Gaussian",
+    "KeptBins",
     "Laplace",
     "NonPrivate",
     "OneOf",

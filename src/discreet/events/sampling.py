@@ -6,10 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.adjacency import Adjacency
-from discreet.errors import probability, whole
+from discreet.errors import nonnegative, positive, probability, whole
 from discreet.events.tree import Event, an_event, assign, leaves
 
-__all__ = ["BallsInBins", "FixedSizeSampled", "PoissonSampled", "ProvedUnder", "Shuffled", "TruncatedPoissonSampled"]
+__all__ = [
+    "BallsInBins",
+    "FixedSizeSampled",
+    "KeptBins",
+    "PoissonSampled",
+    "ProvedUnder",
+    "Shuffled",
+    "TruncatedPoissonSampled",
+]
 
 
 def _inside_poisson(sampler: Any) -> None:
@@ -90,7 +98,11 @@ class Shuffled(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BallsInBins(Event):
-    """One pass over ``bins`` batches, each record in one of them at random, ``event`` on each batch."""
+    """One pass over ``bins`` batches, each record in one of them at random and by itself, ``event`` on each batch.
+
+    Bins are drawn anew in every pass: k passes are ``BallsInBins(...) * k``. A record that keeps its bin, with
+    independent noise, sees the event k times in it: ``BallsInBins(bins=..., event=event * k)``.
+    """
 
     bins: int
     event: Event
@@ -98,6 +110,30 @@ class BallsInBins(Event):
     def __post_init__(self) -> None:
         assign(self, bins=whole("bins", self.bins, low=1), event=an_event(self.event))
         _inside_poisson(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptBins(Event):
+    """A run with noise through a matrix that has no negative entry, each record in one bin that it keeps in all passes.
+
+    ``products`` has, for every distance d, the largest inner product of what two bins that are d apart move, at unit
+    noise: the first is the squared sensitivity, and a bin further than the last has none. ``kept_bins_event`` of
+    :mod:`discreet.mechanisms.factorization` makes it of a strategy.
+    """
+
+    bins: int
+    products: tuple[float, ...]
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        products = tuple(nonnegative("products", value) for value in self.products)
+        bins = whole("bins", self.bins, low=1)
+        if not products or products[0] <= 0 or len(products) > bins:
+            raise ValueError(
+                f"products has {len(products)} entries for {bins} bins, but must have one for every distance between "
+                "bins, at most, and the first must be above zero."
+            )
+        assign(self, bins=bins, products=products, noise_multiplier=positive("noise_multiplier", self.noise_multiplier))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ Poisson                                                             against abse
 fixed size        in the sample with    refused: the size of the    amplifies what holds under   refused: what holds
                   another in its place  sample tells that of data   replace                      there may know no nulls
 shuffled          (no amplification)    refused, as above           one event a pass             refused, as above
-balls in bins     (no amplification)    one event a pass            one event a pass             one event a pass
+balls in bins     in a batch with       amplifies what has a        one event a pass             one event a pass
+(``bins``)        absent from it        pair under add-remove
 ================  ====================  ==========================  ===========================  =======================
 
 Nothing proved under zero-out is amplified by a Poisson sample. It compares a record with a null *in the sample*: it may
@@ -56,8 +57,8 @@ def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int
     if event.rate in (0, 1):
         return _all_or_none(event, count, wanted, group)
     event = _merge_samples(event)
-    _refuse_groups(event, wanted, group)
-    if others := set(_proved_under(event.event)) - {Adjacency.ADD_REMOVE}:
+    refuse_groups(event, wanted, group)
+    if others := set(proved_under(event.event)) - {Adjacency.ADD_REMOVE}:
         named = ", ".join(sorted(repr(str(relation)) for relation in others))
         raise refusal(
             event,
@@ -78,7 +79,7 @@ def _truncated(event: ev.TruncatedPoissonSampled, count: int, wanted: Adjacency,
 def _fixed_size(event: ev.FixedSizeSampled, count: int, wanted: Adjacency, group: int) -> Resolved:
     if event.rate in (0, 1):
         return _all_or_none(event, count, wanted, group)
-    _refuse_groups(event, wanted, group)
+    refuse_groups(event, wanted, group)
     if wanted is not Adjacency.REPLACE:
         raise refusal(event, wanted, "sampling a fixed number is proved under 'replace' only")
     return Resolved((Leaf(event, wanted, count),))
@@ -89,7 +90,7 @@ def _all_or_none(event: Any, count: int, wanted: Adjacency, group: int) -> Resol
     return resolve(event.event * count, wanted, group) if event.rate else Resolved(())
 
 
-def _refuse_groups(event: ev.Event, wanted: Adjacency, group: int) -> None:
+def refuse_groups(event: ev.Event, wanted: Adjacency, group: int) -> None:
     if group > 1:
         raise refusal(event, wanted, "a group shares the sample; ask for the group's guarantee of the whole instead")
 
@@ -113,14 +114,14 @@ def _merge_samples(event: ev.PoissonSampled) -> ev.PoissonSampled:
     return _merge_samples(ev.PoissonSampled(rate=rate, event=only.event))
 
 
-def _proved_under(event: ev.Event) -> Iterator[Adjacency]:
+def proved_under(event: ev.Event) -> Iterator[Adjacency]:
     """What everything in an event was proved under, however deep: inside a sample nothing is restated."""
     for leaf in ev.leaves(event):
         if hasattr(leaf, "adjacency"):
             yield leaf.adjacency
         for part in getattr(leaf, "events", (getattr(leaf, "event", None),)):
             if part is not None:
-                yield from _proved_under(part)
+                yield from proved_under(part)
 
 
 def _all_gaussian(event: ev.Event) -> bool:

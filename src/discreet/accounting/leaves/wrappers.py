@@ -75,7 +75,6 @@ def _flip(part: Part) -> Part:
 
 
 register(ev.Shuffled, Facts(restated=_shuffled))
-register(ev.BallsInBins, Facts(restated=_inside))
 register(ev.ProvedUnder, Facts(restated=_proved_under))
 register(ev.OneOf, Facts(restated=_one_of))
 register(ev.Parallel, Facts(restated=_parallel))

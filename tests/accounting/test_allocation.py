@@ -1,0 +1,358 @@
+"""Passes in which every record is in one batch, chosen at random: bounds from both sides beside independent answers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import gamma, norm
+
+import discreet as dp
+from discreet import events as ev
+from discreet.accounting.allocation import Allocated, Allocation
+from discreet.accounting.allocation_lattice import power
+from discreet.accounting.contraction import contract_atoms
+from discreet.accounting.pairs import GaussianShift
+from discreet.accounting.rdp import rdp_curve
+from discreet.mechanisms.factorization import BLT, Banded, LambdaCGD, Pattern, Strategy, Workload, kept_bins_event
+
+FALSE_ALARM = 1e-9
+
+
+def bins(count: int, sigma: float) -> ev.BallsInBins:
+    return ev.BallsInBins(bins=count, event=ev.Gaussian(noise_multiplier=sigma))
+
+
+def deltas(count: int, sigma: float, epsilon: float) -> list[tuple[float, float]]:
+    """(lower, upper) of removing a record, and of adding one."""
+    above = Allocation(Allocated(count, GaussianShift(1 / sigma)))
+    below, at = above.attainable[0], np.array([epsilon])
+    return [(float(low.profile(at)[0]), float(high.profile(at)[0]))
+            for low, high in ((below, above), (below.mirror, above.mirror))]  # fmt: skip
+
+
+# --- answers that were computed otherwise ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sigma", "count", "epsilon", "removed", "added"),
+    [
+        (1, 100, 0.2, 4.6357e-3, 3.1907e-3),
+        (1, 100, 0.5, 4.4089e-5, 5.926e-7),
+        (1, 100, 1.0, 3.01578e-7, None),
+        (1, 10, 0.2, 8.3092e-2, 7.7890e-2),
+        (1, 10, 0.5, 2.68504e-2, 1.9064e-2),
+        (1, 10, 1.0, 2.78287e-3, 4.8625e-4),
+        (0.8, 50, 0.2, 3.90047e-2, 3.17463e-2),
+        (0.8, 50, 0.5, 7.05304e-3, 1.81079e-3),
+        (0.8, 50, 1.0, 5.03238e-4, 2.9085e-7),
+        (2, 100, 0.2, 1.4576e-6, 1.0563e-6),
+    ],
+)
+def test_both_directions_of_one_pass_meet_the_linear_lattice(sigma, count, epsilon, removed, added):
+    """Figures of a spread onto a uniform lattice by one transform, converged to the digits shown."""
+    for (low, high), truth in zip(deltas(count, sigma, epsilon), (removed, added), strict=True):
+        assert low <= high <= low * (1 + 1e-3)
+        if truth is None:
+            assert high < 1e-15
+        else:
+            assert high == pytest.approx(truth, rel=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "count", "passes", "epsilon"),
+    [
+        (1, 100, 1, 0.62094),
+        (1, 100, 10, 1.7015),
+        pytest.param(0.8, 1000, 1, 0.28358, marks=pytest.mark.slow),
+        (0.8, 1000, 10, 0.75633),
+        (2, 100, 10, 0.6031),
+    ],
+)
+def test_passes_that_are_drawn_anew(sigma, count, passes, epsilon):
+    low, high = dp.epsilon_bounds(bins(count, sigma) * passes, 1e-5)
+    assert low <= high <= low * (1 + 1e-4)
+    assert high == pytest.approx(epsilon, rel=2e-5)
+    rate = ev.PoissonSampled(rate=1 / count, event=ev.Gaussian(noise_multiplier=sigma)) * (count * passes)
+    assert high < dp.epsilon(rate, 1e-5)
+
+
+def test_the_headline():
+    low, high = dp.epsilon_bounds(bins(100, 1.0) * 10, 1e-5)
+    assert high <= 1.7016
+    assert high - low <= 5e-6 * high
+
+
+@pytest.mark.parametrize(("sigma", "epsilon"), [(0.3, 4.0), (1.0, 0.1), (1.0, 1.0), (3.0, 0.1)])
+def test_two_bins_by_quadrature(sigma, epsilon):
+    """Given the first ratio, the second is a Black-Scholes price."""
+    mu = 1 / sigma
+
+    def call(strike: float) -> float:
+        if strike <= 0:
+            return 1 - strike
+        d = math.log(strike) / mu
+        return float(norm.cdf(mu / 2 - d) - strike * norm.cdf(-mu / 2 - d))
+
+    def put(strike: float) -> float:
+        return call(strike) - 1 + strike if strike > 0 else 0.0
+
+    def mean(f) -> float:
+        value, _ = quad(lambda z: f(math.exp(mu * z - mu**2 / 2)) * norm.pdf(z), -12, 12 + mu,
+                        points=[(math.log(2 * math.exp(s * epsilon)) + mu**2 / 2) / mu for s in (1, -1)],
+                        epsabs=1e-14, epsrel=1e-11, limit=800)  # fmt: skip
+        return value
+
+    removed = mean(lambda x: call(2 * math.exp(epsilon) - x)) / 2
+    added = math.exp(epsilon) / 2 * mean(lambda x: put(2 * math.exp(-epsilon) - x))
+    for (low, high), truth in zip(deltas(2, sigma, epsilon), (removed, added), strict=True):
+        assert low <= truth * (1 + 1e-8) + 1e-12
+        assert high >= truth * (1 - 1e-8) - 1e-12
+        assert high - low <= 1e-3 * high + 1e-12
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("inner", [0.5, 2.0])
+def test_randomised_response_in_bins_by_enumeration(count, inner):
+    """Every outcome of so many batches, each a bit that is told rightly with probability e^ε/(1 + e^ε)."""
+    p = math.exp(inner) / (1 + math.exp(inner))
+    event = ev.BallsInBins(bins=count, event=ev.PureDP(epsilon=inner))
+    for epsilon in (0.1, 0.5 * inner, 0.9 * inner):
+        removed = added = 0.0
+        for outcome in itertools.product((0, 1), repeat=count):
+            absent = math.prod(1 - p if bit else p for bit in outcome)
+            present = absent * sum(math.exp(inner if bit else -inner) for bit in outcome) / count
+            removed += max(0.0, present - math.exp(epsilon) * absent)
+            added += max(0.0, absent - math.exp(epsilon) * present)
+        truth = max(removed, added)
+        assert truth * (1 - 1e-12) <= dp.delta(event, epsilon) <= truth * 1.01 + 1e-9
+    assert dp.epsilon(event, 0.0) == pytest.approx(inner)
+
+
+@pytest.mark.parametrize("orders", [(2, 3, 4, 8, 12)])
+def test_renyi_divergences_of_whole_orders_are_multinomial_sums(orders):
+    """E S^α = α! [x^α] (Σ E ℓ^j x^j / j!)^t, here by exact polynomial powers."""
+    count, sigma = 20, 1.3
+    series = np.array([math.exp(j * (j - 1) / (2 * sigma**2)) / math.factorial(j) for j in range(13)])
+    total = np.array([1.0])
+    for _ in range(count):
+        total = np.convolve(total, series)[:13]
+    curve = rdp_curve(bins(count, sigma), np.array(orders, dtype=float))
+    for order, value in zip(orders, curve, strict=True):
+        truth = math.log(total[order] * math.factorial(order) / count**order) / (order - 1)
+        assert truth * (1 - 1e-12) <= value <= truth * 1.01
+    step = bins(count, sigma) * 5
+    assert (
+        dp.epsilon(step, 1e-6)
+        <= dp.epsilon(step, 1e-6, accountant="rdp")
+        < dp.epsilon(ev.Gaussian(noise_multiplier=sigma) * 5, 1e-6)
+    )
+
+
+# --- laws ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_bin_is_the_event_and_kept_bins_of_independent_noise_are_a_larger_shift():
+    step = ev.Gaussian(noise_multiplier=1.5)
+    assert dp.epsilon(ev.BallsInBins(bins=1, event=step) * 3, 1e-6) == dp.epsilon(step * 3, 1e-6)
+    kept = ev.BallsInBins(bins=50, event=step * 4)
+    assert dp.epsilon(kept, 1e-6) == pytest.approx(dp.epsilon(bins(50, 0.75), 1e-6), rel=1e-9)
+
+
+def test_more_bins_more_noise_and_fewer_passes_cost_less():
+    by_bins = [dp.epsilon(bins(count, 0.8) * 3, 1e-6) for count in (1, 2, 30, 10**4)]
+    by_noise = [dp.epsilon(bins(64, sigma) * 3, 1e-6) for sigma in (0.7, 1.0, 2.0)]
+    by_passes = [dp.epsilon(bins(64, 1.0) * passes, 1e-6) for passes in (50, 7, 2, 1)]
+    for prices in (by_bins, by_noise, by_passes):
+        assert prices == sorted(prices, reverse=True)
+        assert len(set(prices)) == len(prices)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "count", "passes", "delta", "width"),
+    [
+        (1.0, 100, 1, 1e-15, 1e-3),
+        (1.0, 100, 10, 1e-15, 1e-2),
+        (0.3, 5, 2, 1e-5, 1e-5),
+        pytest.param(0.5, 1000, 3, 0.1, 1e-2, marks=pytest.mark.slow),
+    ],
+)
+def test_small_noise_and_small_deltas_are_certified(sigma, count, passes, delta, width):
+    low, high = dp.epsilon_bounds(bins(count, sigma) * passes, delta)
+    assert 0 < low <= high <= low * (1 + width)
+
+
+def test_a_pass_composes_with_anything():
+    step, other = bins(100, 1.0) * 10, ev.Laplace(noise_multiplier=2.0)
+    low, high = dp.epsilon_bounds(step + other, 1e-5)
+    assert dp.epsilon_bounds(step, 1e-5)[1] < low <= high < dp.epsilon(step, 1e-5) + 0.5
+    sampled = ev.PoissonSampled(rate=0.1, event=bins(10, 1.0))
+    assert dp.epsilon(sampled, 1e-5) < dp.epsilon(bins(10, 1.0), 1e-5)
+    nested = ev.BallsInBins(bins=4, event=bins(5, 1.0))
+    assert dp.epsilon(bins(20, 1.0), 1e-5) <= dp.epsilon(nested, 1e-5) * (1 + 1e-3)
+
+
+def test_calibration_and_the_trade_off():
+    sigma = dp.calibrate(lambda s: bins(50, s) * 4, epsilon=1.0, delta=1e-5)
+    assert dp.epsilon(bins(50, sigma) * 4, 1e-5) <= 1.0 < dp.epsilon(bins(50, 0.99 * sigma) * 4, 1e-5)
+    curve = dp.guarantee(bins(50, 1.0))
+    assert dp.guarantee(ev.Gaussian(noise_multiplier=1.0)).tradeoff(0.1) < curve.tradeoff(0.1) < 0.9
+
+
+@pytest.mark.parametrize("wanted", ["replace", "zero-out"])
+def test_only_absence_is_amplified(wanted):
+    inner = ev.Gaussian(noise_multiplier=2.0)
+    assert dp.epsilon(ev.BallsInBins(bins=9, event=inner) * 2, 1e-5, adjacency=wanted) == dp.epsilon(
+        inner * 2, 1e-5, adjacency=wanted
+    )
+
+
+def test_a_group_pays_for_each_of_its_records():
+    one, two = (dp.epsilon(bins(100, 1.0), 1e-6, group_size=size) for size in (1, 2))
+    assert 2 * one < two < dp.epsilon(ev.Gaussian(noise_multiplier=0.5), 1e-6)
+
+
+def test_beyond_the_most_bins_the_price_is_that_of_so_many():
+    low, high = dp.epsilon_bounds(bins(10**9, 5.0) * 10**4, 1e-4)
+    assert (low, high) == (0.0, dp.epsilon(bins(10**6, 5.0) * 10**4, 1e-4))
+
+
+@pytest.mark.parametrize("count", [0, 2.5, -1, "3"])
+def test_bins_are_a_whole_number(count):
+    with pytest.raises(ValueError, match="bins is"):
+        bins(count, 1.0)
+
+
+# --- spreads and contractions ----------------------------------------------------------------------------------------
+
+
+def test_a_contraction_keeps_mass_and_mean_and_lowers_every_call():
+    atoms, points = np.linspace(0.01, 39.9, 3001), np.linspace(0.0, 40.0, 400)
+    masses = gamma.pdf(atoms, 3.0)
+    masses /= masses.sum()
+    merged = contract_atoms(points, atoms, masses)
+    assert (merged >= 0).all()
+    assert merged.sum() == pytest.approx(1, abs=1e-9)
+    assert merged @ points == pytest.approx(masses @ atoms, abs=1e-9)
+    for strike in np.linspace(0, 12, 97):
+        assert merged @ np.maximum(points - strike, 0) <= masses @ np.maximum(atoms - strike, 0) + 1e-12
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_the_atoms_a_contraction_is_never_above_them(seed):
+    """Calls and puts, for atoms that lie anyhow: then some mass is left out."""
+    rng = np.random.default_rng(seed)
+    atoms = np.sort(rng.gamma(rng.uniform(0.5, 4), 1.0, int(rng.integers(1, 3000))))
+    points = np.unique(np.append(rng.gamma(2.0, 1.5, 200), [0.0, atoms[-1] + 1]))
+    masses = rng.exponential(size=len(atoms))
+    merged = contract_atoms(points, atoms, masses)
+    assert (merged >= 0).all()
+    for strike in np.linspace(0, 12, 49):
+        for side in (1, -1):
+            below, above = (m @ np.maximum(side * (x - strike), 0) for x, m in ((points, merged), (atoms, masses)))
+            assert below <= above * (1 + 1e-9) + 1e-12
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_sums_on_the_lattice_enclose_a_sum_by_simulation(exact):
+    """Five ratios at noise 0.7: calls by a simulation of half a million, at six standard errors (1e-9 a figure)."""
+    from discreet.accounting.allocation import FAST, SHARP
+
+    laws, rng = Allocated(5, GaussianShift(1 / 0.7)), np.random.default_rng(3)
+    sums = np.exp(rng.normal(size=(500_000, 5)) / 0.7 - 0.5 / 0.49).sum(axis=1)
+    for strike in (1.0, 5.0, 20.0):
+        call = np.maximum(sums - strike, 0)
+        error = 6 * float(call.std()) / math.sqrt(len(call))
+        low, high = (laws.law(SHARP if exact else FAST, above=above)[0].atoms() for above in (False, True))
+        bounds = [float(m @ np.maximum(x - strike, 0)) for x, m in (low, high)]
+        assert bounds[0] - error <= float(call.mean()) <= bounds[1] + error
+        assert bounds[0] <= bounds[1] <= bounds[0] * (1 + 1e-3)
+
+
+def test_powers_do_not_depend_on_the_order_of_additions():
+    from discreet.accounting.allocation import FAST, _spread_ratio
+
+    one, _ = _spread_ratio(GaussianShift(1.0), 3, FAST)
+    for total in (power(one, 3), one + (one + one)):
+        points, masses = total.atoms()
+        assert masses.sum() == pytest.approx(1, abs=1e-8)
+        assert masses @ points == pytest.approx(3, abs=1e-7)
+
+
+# --- matrices --------------------------------------------------------------------------------------------------------
+
+
+class Given(Strategy):
+    """A matrix as it is."""
+
+    def __init__(self, matrix):
+        self.steps, self.memory, self.bands, self._matrix = len(matrix), len(matrix), len(matrix), np.asarray(matrix)
+
+    def matrix(self):
+        return self._matrix
+
+    def advance(self, step, draw, memory):
+        raise NotImplementedError
+
+
+def at_unit_sensitivity(strategy: Strategy, count: int) -> ev.KeptBins:
+    event = kept_bins_event(strategy, count, 1.0)
+    return kept_bins_event(strategy, count, math.sqrt(event.products[0]))
+
+
+@pytest.mark.parametrize(("back", "most"), [(0.3, 1.37), (0.6, 1.7411), (0.9, 2.771)])
+def test_kept_bins_with_lambda_cgd_at_the_noise_of_one_gaussian(back, most):
+    """Unamplified it is 4.377, whatever the matrix."""
+    low, high = dp.epsilon_bounds(at_unit_sensitivity(LambdaCGD(back, 1000), 100), 1e-5)
+    assert low <= high <= most
+
+
+def test_columns_that_never_meet_are_independent_bins():
+    """Two bands and groups two apart: fifty independent bins."""
+    event = at_unit_sensitivity(Banded([1.0, 0.5], 100), 100)
+    assert dp.epsilon(event, 1e-5) <= dp.epsilon(bins(50, 1.0), 1e-5) * (1 + 1e-6)
+    assert dp.epsilon_bounds(event, 1e-5)[0] == 0  # a majorant says nothing from below
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_small_matrices_stay_below_their_majorant(seed):
+    """Both directions by a simulation of 10⁵ runs, at six standard errors: a false alarm once in 10⁹."""
+    rng = np.random.default_rng(seed)
+    count, passes = int(rng.integers(2, 7)), int(rng.integers(1, 4))
+    matrix = np.tril(rng.exponential(size=(count * passes, count * passes)) * (rng.random((1, count * passes)) < 0.7))
+    matrix += np.eye(len(matrix))
+    event = at_unit_sensitivity(Given(matrix), count)
+    moved = np.stack([matrix[:, i::count].sum(axis=1) for i in range(count)]) / event.noise_multiplier
+    z = rng.normal(size=(100_000, moved.shape[1]))
+    ratio = np.exp(z @ moved.T - (moved**2).sum(axis=1) / 2).mean(axis=1)
+    for epsilon in (0.2, 1.0):
+        for sample in (np.maximum(ratio - math.exp(epsilon), 0), np.maximum(1 - math.exp(epsilon) * ratio, 0)):
+            error = 6 * float(sample.std()) / math.sqrt(len(sample))
+            assert float(sample.mean()) - error <= dp.delta(event, epsilon)
+
+
+def test_a_matrix_that_moves_bins_apart_is_refused():
+    with pytest.raises(ValueError, match="negative entry"):
+        kept_bins_event(Given([[1.0, 0.0], [-0.5, 1.0]]), 2, 1.0)
+    with pytest.raises(ValueError, match="lower triangular"):
+        kept_bins_event(Given([[1.0, 0.5], [0.0, 1.0]]), 2, 1.0)
+    with pytest.raises(ValueError, match="bins is 9, but a run of 4 steps"):
+        kept_bins_event(LambdaCGD(0.5, 4), 9, 1.0)
+    with pytest.raises(ValueError, match="products has 3 entries for 2 bins"):
+        ev.KeptBins(bins=2, products=(1.0, 0.5, 0.2), noise_multiplier=1.0)
+
+
+def test_kept_bins_are_data_and_known_bins_cost_the_sensitivity():
+    strategy = BLT.optimised(Workload(40), Pattern.passes(40, 20), buffers=2)
+    event = kept_bins_event(strategy, 20, 2.0)
+    assert ev.Event.from_json(event.to_json()) == event
+    alone = dp.epsilon(ev.Gaussian(noise_multiplier=2.0 / strategy.sensitivity(Pattern.passes(40, 20)).value), 1e-5)
+    assert dp.epsilon(event, 1e-5) < alone
+    replaced = ev.Gaussian(noise_multiplier=2.0 / math.sqrt(event.products[0]))
+    assert dp.epsilon(event, 1e-5, adjacency="replace") == pytest.approx(
+        dp.epsilon(replaced, 1e-5, adjacency="replace")
+    )
+    assert dp.epsilon(event, 1e-5, accountant="rdp") < alone * 1.5
