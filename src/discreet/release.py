@@ -253,9 +253,9 @@ def _asked(operation: Any) -> tuple[float, float] | None:
     """The operation's own epsilon and delta, or its ``asked``; a book records them, and trusts its account alone."""
     own = getattr(operation, "epsilon", None), getattr(operation, "delta", None)
     epsilon, delta = getattr(operation, "asked", None) or own
-    if not isinstance(epsilon, numbers.Real) or not 0 < epsilon < math.inf:
+    if not isinstance(epsilon, numbers.Real) or not 0 < float(epsilon) < math.inf:
         return None
-    if delta is not None and (not isinstance(delta, numbers.Real) or not 0 <= delta < 1):
+    if delta is not None and (not isinstance(delta, numbers.Real) or not 0 <= float(delta) < 1):
         return None
     return float(epsilon), float(delta or 0)
 

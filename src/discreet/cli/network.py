@@ -109,7 +109,7 @@ class Network:
 
         labels = self.design.labels
         with torch.no_grad():
-            scores = model(torch.from_numpy(np.nan_to_num(self.design.asked(data))).float())
+            scores = model(torch.from_numpy(np.nan_to_num(self.design.rows_to_predict(data))).float())
         return labels, torch.softmax(scores.double(), dim=1).numpy()
 
     @property

@@ -149,7 +149,7 @@ class Store:
     def _transaction(self, *, write: bool) -> Iterator[sa.Connection]:
         self._after_fork()
         try:
-            with self._turn.taken(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
+            with self._turn.hold(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
                 connection = connection.execution_options(discreet_write=write, **self._isolation(write))
                 with connection.begin():
                     if not self.address.sqlite:

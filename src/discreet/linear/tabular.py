@@ -115,7 +115,7 @@ class TableModel:
 
     def probabilities(self, data: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
         """The target's labels, and for each row how likely the model holds each of them."""
-        return self.design.labels, np.asarray(self.estimator.predict_proba(self.design.asked(data)))
+        return self.design.labels, np.asarray(self.estimator.predict_proba(self.design.rows_to_predict(data)))
 
     @property
     def statement(self) -> dict[str, Any]:

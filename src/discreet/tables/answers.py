@@ -91,7 +91,7 @@ def as_frame(
             name: column if isinstance(column, list) else np.asarray(column).tolist()
             for name, column in columns.items()
         }
-        columns, moments = after.shown(plain, totals.size), after.moments(rows.moments)
+        columns, moments = after.columns_shown(plain, totals.size), after.moments(rows.moments)
     columns |= {name: _moments(columns[name]) for name in moments}
     with extra("tables"):
         if pandas:

@@ -93,7 +93,7 @@ class Columns:
 
     def _derive(self, name: str, expression: Expression, scope: Scope) -> nw.Expr | None:
         """Note the steps of a derived column; its value before it is clipped, if it is a number."""
-        declared, value = self.schema[name], expression.compiled(scope)
+        declared, value = self.schema[name], expression.compile(scope)
         if self._kind(name) == "text":
             scope.let(scope.text(value), self._own(name))
             return None

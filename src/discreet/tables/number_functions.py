@@ -26,7 +26,7 @@ class NumberFunction:
 
     bounds: Callable[[Interval], Interval]  # what has no value is missing, and lies nowhere
     value: Callable[[float], float | None]
-    compiled: Callable[[Scope, nw.Expr, Interval], nw.Expr]  # of a value that lies in an interval
+    compile: Callable[[Scope, nw.Expr, Interval], nw.Expr]  # of a value that lies in an interval
     domain: Literal["values", "whole", "unknown"]  # of few values: theirs; any whole number; or engines round it apart
 
 
@@ -79,13 +79,13 @@ def _half_away(value: float) -> float:
 
 
 def _rounding(
-    near: Callable[[float], float], compiled: Callable[[Scope, nw.Expr, Interval], nw.Expr]
+    near: Callable[[float], float], compile: Callable[[Scope, nw.Expr, Interval], nw.Expr]
 ) -> NumberFunction:
     def value(number: float) -> float:
         # floats again: products of whole numbers have no end, and none of floats is beyond infinity; of zeros one
         return float(near(number)) + 0.0 if abs(number) < WHOLE else number
 
-    return NumberFunction(lambda inner: (value(inner[0]), value(inner[1])), value, compiled, "whole")
+    return NumberFunction(lambda inner: (value(inner[0]), value(inner[1])), value, compile, "whole")
 
 
 def _floor(scope: Scope, value: nw.Expr, inner: Interval) -> nw.Expr:
@@ -101,7 +101,7 @@ def _by_magnitude(near: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> Callable[[Scop
     """A rounding by floors and exact differences of magnitudes, which every engine computes alike; ``near`` is what
     becomes of a magnitude's floor and what is left above it."""
 
-    def compiled(scope: Scope, value: nw.Expr, inner: Interval) -> nw.Expr:
+    def compile(scope: Scope, value: nw.Expr, inner: Interval) -> nw.Expr:
         value = scope.let(value)
         size = scope.let(value.abs())
         floor = scope.let(nw.when(size < WHOLE).then(size).otherwise(0.0).floor().cast(nw.Float64))
@@ -109,7 +109,7 @@ def _by_magnitude(near: Callable[[nw.Expr, nw.Expr], nw.Expr]) -> Callable[[Scop
         signed = nw.when(value < 0.0).then(0.0 - whole).otherwise(whole) if inner[0] < 0 else whole
         return nw.when(size < WHOLE).then(signed).otherwise(value)
 
-    return compiled
+    return compile
 
 
 def _above_half(floor: nw.Expr, rest: nw.Expr) -> nw.Expr:

@@ -182,7 +182,7 @@ class GroupedRows:
         late = {name for name in self.keys if columns.is_checked_late(name) and not early}
         made = columns.compute(self.columns_used(wanted), late - replace(self, keys=()).columns_used(wanted))
         frame, scopes = made.frame, [made.scope.beside() for _ in self.conditions]
-        held = [condition.compiled(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
+        held = [condition.compile(scope) for condition, scope in zip(self.conditions, scopes, strict=True)]
         for place, condition in enumerate(self.conditions):
             if not referred(condition):  # no engine filters by a constant
                 held[place] = scopes[place].let(held[place])
