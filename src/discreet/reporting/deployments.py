@@ -1,7 +1,8 @@
 """Published deployments with their parameters, as a scale beside a total: is this much?
 
-The figures are those that the organisations published, as collected by Damien Desfontaines, "A list of real-world uses
-of differential privacy" (desfontain.es/blog/real-world-differential-privacy.html). They protect different units over
+The figures are those that the organisations published: Apple (2017), "Differential privacy overview"; Aktay et al.
+(2020), "Google COVID-19 community mobility reports"; Messing et al. (2020), "Facebook privacy-protected full URLs data
+set"; US Census Bureau (2021), 17.14 for persons and 2.47 for housing units. They protect different units over
 different times, so that they are a scale to look at and not a standard to meet.
 """
 
@@ -16,7 +17,8 @@ DEPLOYMENTS = (
     {"what": "Apple, usage of health types", "epsilon": 2.0, "delta": 0.0, "protects": "a user's day, on the device"},
     {"what": "Google, COVID-19 mobility reports", "epsilon": 2.64, "delta": 0.0, "protects": "a user's day"},
     {"what": "Apple, emoji suggestions", "epsilon": 4.0, "delta": 0.0, "protects": "a user's day, on the device"},
-    {"what": "LinkedIn, labor market insights", "epsilon": 14.4, "delta": 1.2e-9, "protects": "a member's 3 months"},
+    {"what": "Apple, domains that crash Safari", "epsilon": 8.0, "delta": 0.0, "protects": "a user's day, on the device"},
+    {"what": "Apple, new words of QuickType", "epsilon": 16.0, "delta": 0.0, "protects": "a user's day, on the device"},
     {"what": "US census 2020, redistricting data", "epsilon": 19.61, "delta": 1e-10, "protects": "one person"},
 )
 
