@@ -17,7 +17,7 @@ DEPLOYMENTS = (
     {"what": "Apple, usage of health types", "epsilon": 2.0, "delta": 0.0, "protects": "a user's day, on the device"},
     {"what": "Google, COVID-19 mobility reports", "epsilon": 2.64, "delta": 0.0, "protects": "a user's day"},
     {"what": "Apple, emoji suggestions", "epsilon": 4.0, "delta": 0.0, "protects": "a user's day, on the device"},
-    {"what": "Apple, domains that crash Safari", "epsilon": 8.0, "delta": 0.0, "protects": "a user's day, on the device"},
+    {"what": "Apple, crashes of Safari", "epsilon": 8.0, "delta": 0.0, "protects": "a user's day, on the device"},
     {"what": "Apple, new words of QuickType", "epsilon": 16.0, "delta": 0.0, "protects": "a user's day, on the device"},
     {"what": "US census 2020, redistricting data", "epsilon": 19.61, "delta": 1e-10, "protects": "one person"},
 )
