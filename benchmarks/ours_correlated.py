@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.workloads_training import WORKLOADS, peak_megabytes, prepared
 from discreet.random import system
 from discreet.training import KeptBins, make_private, noise
-from discreet.training.participation import KeptBinsDealing
 from discreet.training.run import Batch
+from discreet.training.sampling.participation import KeptBinsDealing
 
 NOISES = {
     "independent": noise.Independent(),

@@ -35,7 +35,7 @@ from discreet.training.noise import Banded, Independent, LambdaCGD, Noise
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Stream
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import KeptBinsDealing
+from discreet.training.sampling.participation import KeptBinsDealing
 
 LAPLACE, STEP = events.Laplace(noise_multiplier=10.0), events.PureDP(epsilon=0.1)
 REFUSALS = (ValueError, RuntimeError, DiscreetError)

@@ -21,7 +21,7 @@ from discreet.training import Clipping, Shuffled, make_private
 from discreet.training.noise import Independent
 from discreet.training.noise.base import Step
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import Participation, PoissonSampling
+from discreet.training.sampling.participation import Participation, PoissonSampling
 
 __all__ = [
     "Averaged",

@@ -15,7 +15,8 @@ import torch
 
 from discreet import auditing
 from discreet.training import Clipping, MixedRecords, Poisson
-from discreet.training.gradients import contraction, verification
+from discreet.training.gradients import contraction
+from discreet.training.verification import verification
 from tests.auditing import broken as b
 
 CAUGHT, SURE = 0.99, 1 - 1e-6

@@ -8,7 +8,8 @@ import math
 import pytest
 
 from discreet import cli
-from discreet.training import comparison, frontier, noise
+from discreet.training import frontier, noise
+from discreet.training.noise import comparison
 
 ASKED = ("plan", "--records", "400", "--epochs", "2", "--epsilon", "2", "--delta", "1e-5")
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 from discreet.random import seeded, system  # noqa: E402
 from discreet.random.held import generators_in, key_each  # noqa: E402
-from discreet.random.process import States, draw_from, key_all, was_seeded  # noqa: E402
+from discreet.random.process import SecretStates, States, draw_from, key_all, was_seeded  # noqa: E402
 
 GLOBAL = np.random.default_rng(5)
 
@@ -101,6 +101,55 @@ def test_a_seed_set_by_hand_is_noticed():
     assert not was_seeded(tag)
     torch.manual_seed(0)
     assert was_seeded(tag)
+    kept.restore()
+
+
+DRAWS = {
+    "python": random.random,
+    "a pair of python's normal numbers": lambda: random.gauss(0, 1),
+    "numpy": np.random.rand,
+    "torch": lambda: torch.rand(1),
+    "a seed": lambda: (random.seed(3), np.random.seed(3), torch.manual_seed(3)),  # noqa: NPY002
+}
+
+
+def first_draws() -> list[float]:
+    """What each generator draws next, seen without moving it."""
+    kept = States.now()
+    drawn = [random.random(), float(np.random.rand()), float(torch.rand(1))]  # noqa: NPY002
+    kept.restore()
+    return drawn
+
+
+@pytest.mark.parametrize("kind", DRAWS)
+@pytest.mark.parametrize("closed", [True, False])
+def test_secret_states_that_were_drawn_from_never_come_again(kind, closed):
+    begin(0)
+    kept, states, seen = States.now(), SecretStates(), []
+    for _ in range(4):
+        states.install(system())
+        seen.append(first_draws())
+        DRAWS[kind]()
+        if closed:  # otherwise an error ended the pass
+            states.retire()
+        kept.restore()
+    touched = {"python": [0], "a pair of python's normal numbers": [0], "numpy": [1], "torch": [2], "a seed": [0, 1, 2]}
+    for place in touched[kind]:
+        assert len({drawn[place] for drawn in seen}) == 4
+    assert first_draws() == (begin(0), first_draws())[1]
+
+
+def test_untouched_secret_states_stay_secret_and_are_not_shared_by_a_fork():
+    kept, states = States.now(), SecretStates()
+    states.install(system())
+    first = first_draws()
+    states.retire()
+    kept.restore()
+    states.install(system())
+    assert first_draws() == first  # as good as new: nobody has seen them
+    states._home = None  # as a forked child finds it
+    states.install(system())
+    assert all(one != other for one, other in zip(first, first_draws(), strict=True))
     kept.restore()
 
 

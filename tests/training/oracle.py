@@ -8,7 +8,7 @@ import torch
 
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.watch import watching
+from discreet.training.gradients.trace.watch import watching
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
 """How far a clipped sum may be from the naive one, as a share of its norm."""

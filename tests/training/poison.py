@@ -17,9 +17,9 @@ import torch
 
 from discreet.training.gradients import joint
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.convolution import ConvolutionWeight
-from discreet.training.gradients.outer_products import Outer
-from discreet.training.gradients.products import GroupedWeight
+from discreet.training.gradients.rules.convolution import ConvolutionWeight
+from discreet.training.gradients.rules.outer_products import Outer
+from discreet.training.gradients.rules.products import GroupedWeight
 from tests.training.oracle import ours
 from tests.training.test_handlers import LAYERS
 from tests.training.test_idioms import IDIOMS, D, Idiom, T

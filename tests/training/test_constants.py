@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from discreet.training.gradients.constants import Constants, Course
+from discreet.training.verification.constants import Constants, Course
 from tests.training import honest
 from tests.training.adversaries import Around, summed, train
 
@@ -56,7 +56,7 @@ def test_shapes_may_change_and_tensors_from_elsewhere_may_not_where_values_are_r
 def test_a_reading_that_was_contradicted_is_gone():
     """Divided by a number of records, a mean is one where that number is counted, and nowhere else."""
     model, optimizer, loader = honest.APART["mean by hand"].private()
-    memory = optimizer.privacy._run.clipped.verification._memory
+    memory = optimizer.privacy._run.verification._memory
     assert not memory.readings[0].counts
     for x, y in loader:
         honest.APART["mean by hand"].step(model, optimizer, x, y)

@@ -26,11 +26,11 @@ from discreet.training import (
     Poisson,
     Shuffled,
     compare,
-    comparison,
     make_private,
     noise,
     plan_for,
 )
+from discreet.training.noise import comparison
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Stream
 from tests.training.loops import private, step, weights
@@ -492,8 +492,8 @@ def test_noise_that_was_interrupted_is_not_gone_on_with():
 
 def test_a_matrix_of_fewer_steps_than_the_run_has_no_price():
     class Short(noise.Banded):
-        def found(self, pattern):
-            return super().found(Pattern.passes(4, 2))
+        def strategy_for(self, pattern):
+            return super().strategy_for(Pattern.passes(4, 2))
 
     with pytest.raises(ValueError, match="4 steps for a run of 12"):
         plan_for(60, 10, epochs=2, noise_multiplier=1.0, noise=Short(bands=2), sampler="kept-bins")
@@ -548,7 +548,7 @@ def test_the_memory_of_half_precision_is_kept_in_single():
 @pytest.mark.parametrize("given", [noise.BLT(buffers=3), noise.BandedInverse(bands=3), noise.LambdaCGD()], ids=str)
 def test_the_matrix_that_is_priced_is_the_one_that_single_precision_streams(given):
     """Over 20,000 steps a decay that tensors round moves the sensitivity by up to a part in 10⁵."""
-    strategy = given.found(Pattern.passes(1000, 100))
+    strategy = given.strategy_for(Pattern.passes(1000, 100))
     weights = np.concatenate([getattr(strategy, name, ()) for name in ("scales", "decays", "few")])
     assert len(weights) >= 2
     assert np.array_equal(weights.astype(np.float32), weights)

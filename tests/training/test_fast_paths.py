@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch import nn
 
-from discreet.training.gradients import contraction, convolution, handlers, joint, recurrence
-from discreet.training.gradients import outer_products as outer
+from discreet.training.gradients import contraction, joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.watch import watching
+from discreet.training.gradients.rules import convolution, handlers, recurrence
+from discreet.training.gradients.rules import outer_products as outer
+from discreet.training.gradients.trace.watch import watching
 from tests.training.oracle import agree, ours
 from tests.training.test_handlers import B, Tied, ints, square_loss
 

@@ -13,7 +13,7 @@ from torch import nn
 import discreet as dp
 from discreet.cli import main
 from discreet.training import Progress, fit
-from discreet.training.refusals import PrivateTrainingError
+from discreet.training.errors import PrivateTrainingError
 from tests.training.loops import data, network, private, step
 
 

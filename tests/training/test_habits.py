@@ -3,6 +3,7 @@ write."""
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,7 @@ from torch.utils.data import DataLoader
 
 from discreet.training import Clipping, PrivateTrainingError, PublicScale, Speed, make_private
 from discreet.training.distributed import admit_wrapper
-from discreet.training.gradients.calls import LAYERS
+from discreet.training.gradients.rules.calls import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
 
 PIECES = Speed(max_physical_batch_size=3)
@@ -63,6 +64,28 @@ def test_a_scheduler_of_an_ordinary_optimizer_is_as_it_was():
         optimizer.step()
         scheduler.step()
     assert optimizer.param_groups[0]["lr"] == 0.125
+
+
+def test_only_schedulers_of_private_optimizers_are_touched():
+    """And those of any class, also one that came later; a copy is of the class it was written as."""
+    before = {kind: vars(kind).get("step") for kind in (lr_scheduler.LRScheduler, lr_scheduler.StepLR)}
+    others = lr_scheduler.StepLR(torch.optim.SGD(network().parameters(), lr=1.0), 1, 0.5)
+    model, optimizer, loader = private(speed=PIECES)
+
+    class Halving(lr_scheduler.StepLR):
+        def step(self, *args):
+            return super().step(*args)
+
+    kept, seen = Halving(optimizer, 1, 0.5), []
+    for batch in loader:
+        step(model, optimizer, batch)
+        kept.step()
+        seen.append(optimizer.privacy.between_pieces)
+    assert any(seen)
+    assert kept.last_epoch == optimizer.privacy.steps
+    assert type(others) is lr_scheduler.StepLR
+    assert {kind: vars(kind).get("step") for kind in before} == before
+    assert copy.copy(kept).__class__ is Halving
 
 
 def test_a_loop_left_between_pieces_does_not_hold_its_scheduler():

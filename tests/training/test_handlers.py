@@ -538,7 +538,7 @@ def test_output_gradients_whose_squares_vanish_do_not_hide_one(shape):
 @pytest.mark.parametrize("records", [8, 9])
 def test_thin_products_are_made_in_parts(monkeypatch, records):
     """Also where the rows cannot be shared out evenly."""
-    from discreet.training.gradients import outer_products as outer
+    from discreet.training.gradients.rules import outer_products as outer
 
     monkeypatch.setattr(outer, "TALL", 1)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
@@ -548,7 +548,7 @@ def test_thin_products_are_made_in_parts(monkeypatch, records):
 
 
 def test_parts_are_shared_evenly_among_threads(monkeypatch):
-    from discreet.training.gradients.outer_products import in_parts
+    from discreet.training.gradients.rules.outer_products import in_parts
 
     monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     for records, most, sizes in ((64, 3, [4] * 16), (64, 30, [32, 32]), (10, 1, [4, 4, 2]), (3, 100, [3]), (0, 5, [0])):
@@ -581,7 +581,7 @@ class LookedUpTwice(Tied):
 
 def test_a_table_that_is_looked_up_twice_and_tied_counts_all_three_uses(monkeypatch):
     from discreet.training.gradients import joint
-    from discreet.training.gradients import outer_products as outer
+    from discreet.training.gradients.rules import outer_products as outer
 
     monkeypatch.setattr(joint, "KEPT", 10)
     monkeypatch.setattr(outer, "KEPT", 10)
@@ -602,7 +602,7 @@ def test_the_blocks_share_the_clip_norm(scope):
 
 def test_a_large_tied_table_is_measured_without_forming_it(monkeypatch):
     from discreet.training.gradients import joint
-    from discreet.training.gradients import outer_products as outer
+    from discreet.training.gradients.rules import outer_products as outer
 
     found, measured = [], joint._tied
     monkeypatch.setattr(joint, "KEPT", 10)

@@ -15,9 +15,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.training import PerUser, PrivateTrainingError, Speed, fit, make_private
 from discreet.training.distributed.likeness import likeness
-from discreet.training.gradients.listening import written_tensors
-from discreet.training.gradients.rounding import RandomRounding, in_double
-from discreet.training.refusals import UNREPEATABLE
+from discreet.training.errors import UNREPEATABLE
+from discreet.training.verification.listening import written_tensors
+from discreet.training.verification.rounding import RandomRounding, in_double
 from searches import plain
 from tests.training.adversaries import Around, Book, C, D, loop, tensors, train
 from tests.training.loops import network

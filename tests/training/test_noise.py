@@ -19,7 +19,7 @@ from discreet.release import Release
 from discreet.training import Clipping, Quantile, Speed, make_private, noise
 from discreet.training.noise.base import shown
 from discreet.training.noise.gaussians import SMALL
-from discreet.training.participation import BallsInBinsDealing, PoissonSampling, ShuffledDealing
+from discreet.training.sampling.participation import BallsInBinsDealing, PoissonSampling, ShuffledDealing
 from tests.training.loops import private, run, step, weights
 
 FALSE_ALARM = 1e-9

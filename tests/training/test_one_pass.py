@@ -12,8 +12,9 @@ from torch import nn
 from discreet.training.gradients import clipped_sum, one_pass
 from discreet.training.gradients.clipped_sum import WIDENED, ClippedSum
 from discreet.training.gradients.clipping import Clipping, Quantile
-from discreet.training.gradients.watch import watching
+from discreet.training.gradients.trace.watch import watching
 from discreet.training.memory import SMALL, Room, side_by_side
+from discreet.training.verification.verification import Verification
 from tests.training.oracle import close, naive, ours, trained
 
 SIZES = [1, 3, 4, 63, 64, 65, 131]
@@ -189,10 +190,11 @@ def test_another_record_moves_the_sum_by_no_more_than_the_clip_norm():
 def test_the_pass_is_verified(taken):
     """What verification is told are the norms of the pass, for the records that it asks of."""
     model, x, y = nn.Linear(6, 2), torch.randn(9, 6), torch.randint(0, 2, (9,))
-    found = ClippedSum(trained(model), Clipping(), "mean", verified=lambda below: 0)
-    told = []
-    claim = found.verification.claim
-    found.verification.claim = lambda *args: (told.append(args[1]), claim(*args))
+    found, told = ClippedSum(trained(model), Clipping(), "mean"), []
+    verification = Verification(found, lambda below: 0)
+    claim = verification.claim
+    verification.claim = lambda *args: (told.append(args[1]), claim(*args))
+    found.subscribe(verification)
     found.attach(model)
     found.expect(9, (x, y))
     F.cross_entropy(model(x), y).backward()

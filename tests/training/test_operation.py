@@ -14,7 +14,7 @@ import discreet as dp
 from discreet.auditing import replay
 from discreet.release import Operation, Preparing, charged
 from discreet.training import Clipping, PrivateTrainingError, Speed, Training, fit
-from discreet.training.losses import cross_entropy, loss_of
+from discreet.training.fitting.losses import cross_entropy, loss_of
 from tests.training.loops import data, weights
 from tests.training.oracle import naive, ours
 

@@ -10,10 +10,12 @@ import torch.nn.functional as F
 from torch import nn
 
 from discreet.training import MixedRecords
-from discreet.training.gradients import fallback, interception, joint
+from discreet.training.gradients import joint
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.dispatch import Ragged
-from discreet.training.gradients.outer_products import Outer
+from discreet.training.gradients.rules import fallback
+from discreet.training.gradients.rules.outer_products import Outer
+from discreet.training.gradients.trace import interception
+from discreet.training.gradients.trace.dispatch import Ragged
 from tests.training.oracle import agree, ours
 
 B, T, N, M = 5, 4, 3, 6
@@ -122,7 +124,7 @@ def test_a_product_has_a_rule_of_its_own(monkeypatch, name, records):
 @pytest.mark.parametrize("name", ["matmul", "addmm", "einsum", "bmm, time first", "einsum, weight first"])
 def test_a_large_product_forms_no_gradient_of_a_record(monkeypatch, name):
     """Conv1D of GPT-2 is an ``addmm``: its gradients would be larger than everything else."""
-    from discreet.training.gradients import outer_products, products
+    from discreet.training.gradients.rules import outer_products, products
 
     def refuse(self, activations, output_gradients):
         raise AssertionError("a record's gradient was formed")

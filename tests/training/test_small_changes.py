@@ -11,9 +11,9 @@ from discreet.random import seeded
 from discreet.training import Clipping, Quantile, TruncatedPoisson
 from discreet.training.memory import Room
 from discreet.training.noise import Gaussians, Independent
-from discreet.training.participation import PoissonSampling
 from discreet.training.sampling import BallsInBins, FixedSize, Poisson, Shuffled
-from discreet.training.users import PerUser
+from discreet.training.sampling.participation import PoissonSampling
+from discreet.training.sampling.users import PerUser
 from tests.frozen import unfrozen
 
 SAMPLERS = [BallsInBins, FixedSize, PerUser, Poisson, Shuffled, TruncatedPoisson]

@@ -1,27 +1,32 @@
-"""Work on torch's threads: everything is done once, failures come back, and a seed gives the same noise on any team."""
+"""Work on several threads: everything is done once, failures come back, and a seed gives the same noise on any team."""
 
 import threading
 
 import numpy as np
 import pytest
+import torch
 
 from discreet.random import gaussian_noise
-from discreet.training import threads
-from discreet.training.threads import torch_threads
+from discreet.training.threads import FEWEST, on_threads
 
 
-@pytest.mark.parametrize("openmp", [True, False])
-def test_every_task_is_done_once(openmp, monkeypatch):
-    if not openmp:
-        monkeypatch.setattr(threads, "_parallel", lambda: None)
-    done, lock = [], threading.Lock()
+@pytest.fixture(params=[1, 4], autouse=True)
+def number(request, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: request.param)
+    return request.param
+
+
+def test_every_task_is_done_once(number):
+    done, used, lock = [], set(), threading.Lock()
 
     def task(i):
         with lock:
             done.append(i)
+            used.add(threading.get_ident())
 
-    torch_threads(task, 37)
+    on_threads(task, 37)
     assert sorted(done) == list(range(37))
+    assert (threading.get_ident() in used) == (number < FEWEST)
 
 
 def test_a_failure_comes_back():
@@ -30,12 +35,10 @@ def test_a_failure_comes_back():
             raise KeyError("three")
 
     with pytest.raises(KeyError, match="three"):
-        torch_threads(task, 5)
+        on_threads(task, 5)
 
 
 def test_a_seed_gives_the_same_noise_on_any_team():
     size = 1 << 17
-    alone, together = (
-        gaussian_noise(np.empty(size, np.float32), 1.0, 7, team=given) for given in (None, torch_threads)
-    )
+    alone, together = (gaussian_noise(np.empty(size, np.float32), 1.0, 7, team=given) for given in (None, on_threads))
     assert np.array_equal(alone, together)

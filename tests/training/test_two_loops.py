@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from discreet.training import PerUser, PrivateTrainingError, Speed
-from discreet.training.losses import loss_of
+from discreet.training.fitting.losses import loss_of
 from tests.training.loops import private, step
 
 

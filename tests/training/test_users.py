@@ -27,11 +27,12 @@ from discreet.training import (
     Training,
     make_private,
 )
-from discreet.training.gradients import joint, outer_products, units
-from discreet.training.gradients.verification import Verification
+from discreet.training.gradients import joint, units
+from discreet.training.gradients.rules import outer_products
 from discreet.training.noise import LambdaCGD
-from discreet.training.pieces import pieces
 from discreet.training.run import Run
+from discreet.training.sampling.pieces import pieces
+from discreet.training.verification.verification import Verification
 from tests.operations.contract import Log, SpyBook
 from tests.training import oracle
 from tests.training.sensitivity import QUIET, Heard
@@ -360,8 +361,10 @@ def test_an_operation_of_users_trains():
 
 def claims_of(monkeypatch):
     found = []
-    judge = Verification.judge
-    monkeypatch.setattr(Verification, "judge", lambda self, *a: (found.extend(self._claims), judge(self, *a))[1])
+    after_sum = Verification.after_sum
+    monkeypatch.setattr(
+        Verification, "after_sum", lambda self, *a: (found.extend(self._claims), after_sum(self, *a))[1]
+    )
     return found
 
 

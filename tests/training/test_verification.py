@@ -16,12 +16,15 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.training import MixedRecords, PrivateTrainingError, make_private
-from discreet.training.gradients import agreement, explanation, joint, judgement
+from discreet.training.errors import UNEQUAL, UNJUDGED
+from discreet.training.gradients import joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.replay import given_chance
-from discreet.training.gradients.schedule import FIRST, Schedule
-from discreet.training.refusals import UNEQUAL, UNJUDGED
+from discreet.training.verification import compare as agreement
+from discreet.training.verification import explanation, judgement
+from discreet.training.verification.replay import restore_chance
+from discreet.training.verification.schedule import FIRST, Schedule
+from discreet.training.verification.verification import Verification
 from tests.training import adversaries, honest, sensitivity
 from tests.training.adversaries import (
     Around,
@@ -215,7 +218,8 @@ def test_sums_over_very_many_positions_pass(monkeypatch):
     torch.manual_seed(0)
     x, y = torch.rand(3, 1, 226, 226), torch.tensor([0, 1, 0])
     x[0] = 0.9  # a blank image: its weights' sums are as long, and as even
-    found = ClippedSum(dict(model.named_parameters()), Clipping(), "mean", verified=lambda below: 0)
+    found = ClippedSum(dict(model.named_parameters()), Clipping(), "mean")
+    found.subscribe(Verification(found, lambda below: 0))
     found.attach(model)
     found.expect(3, (x, y))
     F.cross_entropy(model(x), y).backward()
@@ -232,7 +236,7 @@ def test_another_generator_in_the_place_of_numpys_is_put_back():
             warnings.simplefilter("ignore")  # numpy's, that the state is no tuple
             began = random.getstate(), np.random.get_state()  # noqa: NPY002
             drawn = np.random.random()  # noqa: NPY002
-            with given_chance(SimpleNamespace(chance=began)):
+            with restore_chance(SimpleNamespace(chance=began)):
                 assert np.random.random() == drawn  # noqa: NPY002
             assert np.random.random() != drawn  # noqa: NPY002
     finally:
@@ -318,7 +322,7 @@ def test_nothing_is_held_after_a_verified_step():
     model, optimizer, loader = private()
     for batch in loader:
         step(model, optimizer, batch)
-        verification = optimizer.privacy._run.clipped.verification
+        verification = optimizer.privacy._run.verification
         assert verification._tape is verification._state is None
         assert not verification._claims
 

@@ -16,11 +16,13 @@ from torch.utils.data import DataLoader, Dataset
 from discreet.auditing import replay
 from discreet.release import Release
 from discreet.training import make_private
-from discreet.training.gradients import interception, joint, outer_products
+from discreet.training.gradients import joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
+from discreet.training.gradients.rules import outer_products
+from discreet.training.gradients.trace import interception
+from discreet.training.gradients.trace.watch import watching
 from discreet.training.gradients.units import Owners
-from discreet.training.gradients.watch import watching
 from tests.training.oracle import clipped, trained
 from tests.training.sensitivity import SAMPLERS, OfZoo, movement
 from tests.training.zoo import ADAPTERS, RECORDS, TRANSFORMERS, ZOO, made

@@ -35,7 +35,7 @@ from discreet.sessions import PaidOnce
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Step
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import Participation
+from discreet.training.sampling.participation import Participation
 
 with extra("torch"):
     import torch

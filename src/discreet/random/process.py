@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,15 @@ from numpy.random.mtrand import get_bit_generator, set_bit_generator
 from numpy.typing import NDArray
 
 from discreet.random.source import Rng
+from discreet.sessions import here
 
-__all__ = ["States", "draw_from", "key_all", "twister", "was_seeded"]
+__all__ = ["SecretStates", "States", "draw_from", "key_all", "twister", "was_seeded"]
 
 _WORDS = 624  # of a Mersenne twister's state, 32 bits each
 _KEY = 4  # words of 64 bits, for generators that spread a seed over their state by themselves
 
-_ours: np.random.MT19937 | None = None  # what NumPy's global functions draw from while the states are ours
+_ours: list[np.random.MT19937] = []  # what NumPy's global functions draw from while the states are ours
+_python: tuple[Any, Any] = (None, None)  # a fingerprint of Python's generator, and the state that it is of
 _untouched = b""  # the state of the user's, when we last put it back without a normal number in store
 
 
@@ -46,12 +49,12 @@ class States:
     @classmethod
     def now(cls) -> States:
         """As they are."""
-        return cls(random.getstate(), _numpy_now(), [(each, each.get_state()) for each in _torch_generators()])
+        return cls(_python_now(), _numpy_now(), [(each, each.get_state()) for each in _torch_generators()])
 
     def restore(self) -> None:
         """Put them back."""
         global _untouched
-        random.setstate(self.python)
+        _set_python(self.python)
         bits, _untouched, full = self.numpy
         set_bit_generator(bits)
         if full is not None:
@@ -74,6 +77,43 @@ class States:
         return self.python == other.python and numpy[0] == numpy[1] and torch[0] == torch[1]
 
 
+def _python_now() -> Any:
+    """The state of Python's generator; the very same object where nothing was drawn since it was asked or set last.
+
+    To make that tuple of 625 numbers takes longer than all else here.
+    """
+    global _python
+    fingerprint = _python_fingerprint()
+    if fingerprint is None or fingerprint != _python[0]:
+        _python = fingerprint, random.getstate()
+    return _python[1]
+
+
+def _set_python(state: Any) -> None:
+    global _python
+    random.setstate(state)
+    _python = _python_fingerprint(), state
+
+
+def _python_fingerprint() -> Any:
+    """All of the state of Python's generator, read where it lies; none on a Python that keeps it elsewhere."""
+    process: Any = random._inst
+    return (_python_words(), process.gauss_next) if _python_is_readable() else None
+
+
+def _python_words() -> bytes:
+    # CPython's object: what every object begins with, the place of the next word, the words
+    return ctypes.string_at(id(random._inst) + object.__basicsize__, 4 * (1 + _WORDS))
+
+
+@cache
+def _python_is_readable() -> bool:
+    if sys.implementation.name != "cpython" or type(random._inst).__basicsize__ < 4 * (1 + _WORDS):
+        return False
+    *words, place = random.getstate()[1]
+    return _python_words() == np.array([place, *words], np.uint32).tobytes()
+
+
 def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
     """NumPy's bit generator, which is taken out as it is; and its state, where somebody may move it or a normal number
     is in store.
@@ -83,11 +123,15 @@ def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
     """
     bits = get_bit_generator()
     fingerprint = _fingerprint(bits)
-    if fingerprint and fingerprint == _untouched and bits is not _ours:
+    if fingerprint and fingerprint == _untouched and not _is_ours(bits):
         return bits, fingerprint, None
     full: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    lasts = fingerprint and bits is not _ours and not full["has_gauss"]
+    lasts = fingerprint and not _is_ours(bits) and not full["has_gauss"]
     return bits, fingerprint, None if lasts else full
+
+
+def _is_ours(bits: np.random.BitGenerator) -> bool:
+    return any(bits is own for own in _ours)
 
 
 def _fingerprint(bits: np.random.BitGenerator) -> bytes:
@@ -103,13 +147,23 @@ def key_all(rng: Rng) -> int:
 
     All of a state is drawn where a generator would take 32 bits for a seed, which can be tried out one by one.
     """
-    global _ours
-    words = rng.words(2 * _KEY)
-    random.seed(int.from_bytes(words[:_KEY].tobytes()))
-    if _ours is None:
-        _ours = np.random.MT19937(0)
-    set_bit_generator(_ours)
-    np.random.seed(words[_KEY:].view(np.uint32))  # noqa: NPY002
+    if not _ours:
+        _ours.append(np.random.MT19937(0))
+    _key_python(rng)
+    _key_numpy(_ours[0], rng)
+    return _key_torch(rng)
+
+
+def _key_python(rng: Rng) -> None:
+    random.seed(int.from_bytes(rng.words(_KEY).tobytes()))
+
+
+def _key_numpy(bits: np.random.MT19937, rng: Rng) -> None:
+    set_bit_generator(bits)
+    np.random.seed(rng.words(_KEY).view(np.uint32))  # noqa: NPY002
+
+
+def _key_torch(rng: Rng) -> int:
     processor, *others = _torch_generators() or [None]
     if processor is None:
         return 0
@@ -117,6 +171,65 @@ def key_all(rng: Rng) -> int:
     for each in others:
         each.manual_seed(rng.word() >> 1)  # counter-based: the seed is all of its key
     return int(processor.initial_seed())
+
+
+class SecretStates:
+    """States that nobody knows, for the process's generators while private records are processed.
+
+    Those that nothing was drawn from are taken again the next time: they are as secret, and as independent of all that
+    was ever drawn, as new ones, and most passes draw from one generator or from none. One pass has them at a time; a
+    forked child makes its own.
+    """
+
+    def __init__(self) -> None:
+        self._home: Any = None
+        self._in_use = False
+        self._bits = np.random.MT19937(0)
+        _ours.append(self._bits)
+        self._python: Any = None  # a state, or none: to be drawn
+        self._numpy = b""
+        self._torch: list[tuple[Any, Any]] = []
+
+    def install(self, rng: Rng) -> int:
+        """Give every generator its state, new ones from ``rng``; returns what torch will call its seed."""
+        self.retire()  # a pass that was never closed, because of an error say
+        self._in_use = True
+        if self._home != here():
+            self._python, self._numpy, self._torch, self._home = None, b"", [], here()
+        if self._python is None:
+            _key_python(rng)
+            self._python = _python_now()
+        else:
+            _set_python(self._python)
+        if self._numpy:
+            set_bit_generator(self._bits)
+        else:
+            _key_numpy(self._bits, rng)
+            self._numpy = _fingerprint(self._bits)
+        for each, state in self._torch:
+            each.set_state(state)
+        if not self._torch:
+            _key_torch(rng)
+            self._torch = [(each, each.get_state()) for each in _torch_generators()]
+        return int(self._torch[0][0].initial_seed()) if self._torch else 0
+
+    def retire(self) -> None:
+        """The pass is over: what was drawn from, or seeded, is not taken again."""
+        if not self._in_use:
+            return
+        self._in_use = False
+        if _python_now() is not self._python:
+            self._python = None
+        if _fingerprint(self._bits) != self._numpy:
+            self._numpy = b""
+        now = _torch_generators()
+        if len(now) != len(self._torch) or not all(_equal(each.get_state(), state) for each, state in self._torch):
+            self._torch = []
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two states of a generator of torch's are the same."""
+    return bool(one.numpy().tobytes() == other.numpy().tobytes())
 
 
 def was_seeded(tag: int) -> bool:

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from discreet.training import noise, optimisers
-from discreet.training.admission import replace_batch_norm
-from discreet.training.comparison import Auto, Comparison, compare
-from discreet.training.fit import Progress, Training, fit
+from discreet.training.errors import MixedRecords, PrivateTrainingError
+from discreet.training.fitting.fit import Progress, Training, fit
 from discreet.training.gradients import (
     Clipping,
     Handler,
@@ -18,9 +17,10 @@ from discreet.training.gradients import (
     register,
     register_layer,
 )
+from discreet.training.noise.comparison import Auto, Comparison, compare
+from discreet.training.optimisers.admission import replace_batch_norm
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private, plan_for
-from discreet.training.refusals import MixedRecords, PrivateTrainingError
 from discreet.training.sampling import (
     BallsInBins,
     CyclicPoisson,
@@ -32,9 +32,9 @@ from discreet.training.sampling import (
     Shuffled,
     TruncatedPoisson,
 )
+from discreet.training.sampling.users import PerUser, RecordsPerUser
+from discreet.training.sampling.views import Augmented, ManyViews
 from discreet.training.speed import Speed
-from discreet.training.users import PerUser, RecordsPerUser
-from discreet.training.views import Augmented, ManyViews
 
 __all__ = [
     "Augmented",

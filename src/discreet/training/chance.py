@@ -38,8 +38,8 @@ import numpy as np
 from discreet.errors import extra
 from discreet.random import Rng, Streams, system
 from discreet.random.held import generators_in, key_each
-from discreet.random.process import States, key_all, was_seeded
-from discreet.training.refusals import PrivateTrainingError
+from discreet.random.process import SecretStates, States, key_all, was_seeded
+from discreet.training.errors import PrivateTrainingError
 
 with extra("torch"):
     import torch
@@ -153,6 +153,7 @@ class _Generators:
         self._lock = threading.RLock()
         self._open: list[Chance] = []
         self._users: States | None = None
+        self._secret = SecretStates()
         self._tag = 0
 
     @property
@@ -179,7 +180,9 @@ class _Generators:
                 self._users = States.now()
             if not self.held_by(chance):
                 self._open.append(chance)
-            if chance.secret or not any(other.secret for other in self._open):
+            if chance.secret:
+                self._tag = self._secret.install(rng)
+            elif not any(other.secret for other in self._open):
                 self._tag = key_all(rng)
 
     def give_back(self, chance: Chance) -> None:
@@ -190,6 +193,7 @@ class _Generators:
             self._open = [other for other in self._open if other is not chance]
             if self._open or self._users is None:
                 return
+            self._secret.retire()
             (self._users.with_seeds_of(States.now()) if self.seeded else self._users).restore()
             self._users = None
 

@@ -24,15 +24,15 @@ from discreet.errors import extra, number, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Enforced, pay, unit_name
 from discreet.sessions import PaidOnce, one_at_a_time
+from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients import Clipping
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan, least_noise
-from discreet.training.refusals import PrivateTrainingError
 from discreet.training.sampling import FixedSize, Indices, Sampler, TruncatedPoisson
-from discreet.training.users import PerUser
+from discreet.training.sampling.users import PerUser
 
 with extra("torch"):
     import torch
@@ -188,9 +188,9 @@ class Federation(PaidOnce):
                 ]
                 for part, update in zip(total, clipped_update(moved, self.max_norm), strict=True):
                     part += update
-        return self._moved(arrays, self._released(total))
+        return self._move(arrays, self._release(total))
 
-    def _released(self, total: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    def _release(self, total: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
         """Noise on the sum, and the division by a public number."""
         plan, step = self.plan, self.steps
         facts = Step(
@@ -213,7 +213,7 @@ class Federation(PaidOnce):
         )
         return [part.numpy() for part in parts]
 
-    def _moved(self, arrays: Arrays, mean: list[NDArray[np.float64]]) -> list[NDArray[Any]]:
+    def _move(self, arrays: Arrays, mean: list[NDArray[np.float64]]) -> list[NDArray[Any]]:
         if self._velocity is not None:
             mean = [new + self.momentum * old for new, old in zip(mean, self._velocity, strict=True)]
         self._velocity = mean if self.momentum else None

@@ -20,8 +20,8 @@ import numpy as np
 from discreet import accounting, events
 from discreet.errors import extra, number, positive, whole
 from discreet.mechanisms.factorization import Workload
-from discreet.training.comparison import Expected, candidates, expected
 from discreet.training.noise import Independent
+from discreet.training.noise.comparison import Expected, candidates, expected
 from discreet.training.sampling import Poisson
 
 __all__ = ["ENOUGH", "Frontier", "Point", "batch_sizes", "frontier", "mean_error", "most_excess_loss"]

@@ -13,13 +13,13 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.random import Rng
-from discreet.training.collating import FEW, collated_alone, fingerprint, refuse_mixing, zeroed
 from discreet.training.distributed import digest
-from discreet.training.gradients.trees import tensors
-from discreet.training.pieces import PLACEHOLDER, dealt, enough
-from discreet.training.refusals import UNCOMPARED, PrivateTrainingError
+from discreet.training.errors import UNCOMPARED, PrivateTrainingError
+from discreet.training.gradients.trace.trees import tensors
 from discreet.training.run import Batch, Run
 from discreet.training.sampling import Indices
+from discreet.training.sampling.collate import FEW, collate_alone, fingerprint, refuse_mixing, zeroed
+from discreet.training.sampling.pieces import PLACEHOLDER, dealt, enough
 
 with extra("torch"):
     import torch
@@ -213,7 +213,7 @@ class PrivateLoader:
 
     def _alone(self, indices: Sequence[int], yielded: list[Tensor], rows: Sequence[int]) -> list[Tensor] | None:
         """Records of a batch as the collate function collates them alone, where those are not their rows."""
-        return collated_alone(self.collate_fn, [self.dataset[indices[row]] for row in rows], rows, yielded)
+        return collate_alone(self.collate_fn, [self.dataset[indices[row]] for row in rows], rows, yielded)
 
     def _rows(self, piece: list[int]) -> list[Tensor]:
         """Rows of tensors at once, which is what collating them one by one gives."""

@@ -15,8 +15,8 @@ from discreet.events import Event
 from discreet.release import ONE_RECORD
 from discreet.training.gradients import Clipping
 from discreet.training.noise import Independent, Noise
-from discreet.training.participation import Participation
 from discreet.training.sampling import Sampler
+from discreet.training.sampling.participation import Participation
 
 __all__ = ["Plan", "Schedule", "least_noise", "planned"]
 

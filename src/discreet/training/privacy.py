@@ -8,8 +8,8 @@ from typing import Any
 from discreet import accounting
 from discreet.errors import extra
 from discreet.events import Event
+from discreet.training.errors import PrivateTrainingError
 from discreet.training.plan import Plan
-from discreet.training.refusals import PrivateTrainingError
 from discreet.training.run import Run
 
 with extra("torch"):
@@ -95,7 +95,7 @@ class Privacy:
 
     @local.setter
     def local(self, kept: bool) -> None:
-        self._run.clipped.local = kept
+        self._run.clipped.note_clip_rate(kept)
 
     @property
     def clip_rate(self) -> float:

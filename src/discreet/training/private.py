@@ -10,18 +10,17 @@ from typing import Any, Literal, TypeVar
 from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, unit_name
-from discreet.training import admission
-from discreet.training.comparison import Auto, best_of
-from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrapped
+from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrap
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
-from discreet.training.hooks import OptimizerHooks
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Independent, Noise
-from discreet.training.pieces import judged_by_made_up_records
+from discreet.training.noise.comparison import Auto, best_of
+from discreet.training.optimisers import admission
+from discreet.training.optimisers.hooks import OptimizerHooks
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
-from discreet.training.run import Run, labelled
+from discreet.training.run import Run, label_of_charge
 from discreet.training.sampling import (
     BallsInBins,
     FixedOrder,
@@ -32,15 +31,16 @@ from discreet.training.sampling import (
     Shuffled,
     TruncatedPoisson,
 )
-from discreet.training.schedulers import follow_private_steps
-from discreet.training.speed import Speed, checked_speed
+from discreet.training.sampling.pieces import what_made_up_records_judge
+from discreet.training.speed import Speed, check_speed
+from discreet.training.verification.verification import Verification
 
 with extra("torch"):
     from torch import nn
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "start", "verified_in_part"]
+__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "start", "what_is_verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -227,7 +227,7 @@ def make_private(
     >>> optimizer.privacy.steps, optimizer.privacy.epsilon(delta=1e-5) <= 3.0
     (10, True)
     """
-    ranks = Ranks.found(next((p.device for p in model.parameters()), "cpu"))
+    ranks = Ranks.current(next((p.device for p in model.parameters()), "cpu"))
     with ranks.together():
         data = checked(loader)
         plan = plan_for(
@@ -246,7 +246,7 @@ def make_private(
             clip_schedule=clip_schedule,
             unit=unit,
         )
-        told = labelled(label, unverified, debug, verified_in_part(plan, checked_speed(speed)))
+        told = label_of_charge(label, unverified, debug, what_is_verified_in_part(plan, check_speed(speed)))
     run, private = prepare(
         model,
         optimizer,
@@ -286,28 +286,29 @@ def prepare(
         if not isinstance(unverified, str) or not isinstance(debug, bool):
             raise ValueError("unverified must be a reason in words, and debug True or False.")
         admission.refuse_optimizer(optimizer)
-        model = unwrapped(model, ranks)
+        model = unwrap(model, ranks)
         admission.refuse_modules(model)
         admission.refuse_plan(optimizer, plan)
         plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
-        trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), checked_speed(speed)
+        trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), check_speed(speed)
         if shards and plan.clipping.scale is not None:
             raise ValueError(
                 "Clipping(scale=...) has a number for each entry of a whole parameter: not with fully_shard."
             )
     ranks.agree(plan.facts | _facts(loader, loss_reduction, how, trained))
     told: Any = {"unverified": unverified, "debug": debug}
-    in_part = verified_in_part(plan, how)
-    clipped = ClippedSum(
-        shards.seen(trained), plan.clipping, loss_reduction, _drawing(streams), by_one=bool(in_part), **told
-    )
-    clipped.watch.admit_wrapper = partial(admit_wrapper, ranks=ranks)
-    shards.attach(clipped)
+    in_part = what_is_verified_in_part(plan, how)
+    admitted = partial(admit_wrapper, ranks=ranks)
+    clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, admit_wrapper=admitted)
+    before_batch = shards.attach(clipped)
+    verification = Verification(clipped, _drawing(streams), before_batch=before_batch, by_one=bool(in_part), **told)
+    clipped.subscribe(verification)
     run = Run(
         plan,
         model,
         optimizer,
         clipped,
+        verification,
         streams,
         secure=how.secure,
         ranks=ranks,
@@ -321,10 +322,10 @@ def prepare(
     return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)
 
 
-def verified_in_part(plan: Plan, speed: Speed) -> str:
+def what_is_verified_in_part(plan: Plan, speed: Speed) -> str:
     """What verification can look at in part alone, in words; known before anything is read."""
     sampler = plan.sampler
-    return judged_by_made_up_records(
+    return what_made_up_records_judge(
         sampler.batch_size, getattr(sampler, "records_per_user", 1), speed.max_physical_batch_size
     )
 
@@ -357,7 +358,6 @@ def start(run: Run) -> None:
     """Make model and optimiser private: from here on the optimiser moves by noisy gradients alone."""
     run.clipped.attach(run.model)
     run.ranks.copy_from_first([x for x in [*run.model.parameters(), *run.model.buffers()] if not is_sharded(x)])
-    follow_private_steps()
     OptimizerHooks(run).attach(run.optimizer)
     run.optimizer.privacy = Privacy(run)  # type: ignore[attr-defined]
     run.optimizer.zero_grad()

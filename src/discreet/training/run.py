@@ -21,6 +21,7 @@ from discreet.random.tap import draw_output, heard
 from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.chance import Chance
 from discreet.training.distributed import Ranks, Shards, Sums, as_one_process, as_shards, bits, likeness, options
+from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
@@ -28,15 +29,15 @@ from discreet.training.noise.base import Step, shown
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan
-from discreet.training.refusals import PrivateTrainingError
 from discreet.training.sampling import Indices
+from discreet.training.verification.verification import Verification
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
-__all__ = ["Batch", "Run", "labelled"]
+__all__ = ["Batch", "Run", "label_of_charge"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,10 @@ class Batch:
     sample: int = 0  # the same for the same records, of all ranks together
 
 
-def labelled(label: str, unverified: str, debug: bool, in_part: str = "") -> str:
+def label_of_charge(label: str, unverified: str, debug: bool, in_part: str = "") -> str:
     """The label of a charge, with what the account must repeat: why the loop is believed, and what is verified in part.
 
-    >>> labelled("survey", "rows by hand", debug=False)
+    >>> label_of_charge("survey", "rows by hand", debug=False)
     'survey [not verified: rows by hand]'
     """
     told = [f"not verified: {x}" for x in (unverified, in_part) if x] + ["debug: not private"] * debug
@@ -77,6 +78,7 @@ class Run(PaidOnce):
         model: nn.Module,
         optimizer: Optimizer,
         clipped: ClippedSum,
+        verification: Verification,
         streams: Streams,
         *,
         secure: bool = True,
@@ -94,6 +96,7 @@ class Run(PaidOnce):
         self._sums = Sums(self.ranks, self.trained)
         self._shards = shards if shards is not None else Shards(model, self.ranks)
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
+        self.verification = verification
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         # of this run alone: ties a checkpoint and the secret state that belongs to it
         self._name: str = self.ranks.of_first(uuid4().hex)
@@ -102,7 +105,7 @@ class Run(PaidOnce):
         self.loop = 0  # which loop over the loader is the current one
         self.batch: Batch | None = None
         self.chance, self._next = Chance(streams), (0, 0)  # of the passes; the step and the piece that come next
-        self.at_batches: Callable[[], None] = lambda: None  # what else happens when a batch is handed out
+        self._at_batches: Callable[[], None] = lambda: None  # what else happens when a batch is handed out
         self.between_pieces = False  # whether the last step was of a piece, and more of its batch will come
         self.clip_norm = plan.clipping.max_grad_norm
         scale = plan.clipping.scale
@@ -127,6 +130,10 @@ class Run(PaidOnce):
         )
 
     # --- batches ---------------------------------------------------------------------------------------------------
+
+    def call_at_batches(self, act: Callable[[], None]) -> None:
+        """Call this, too, when a batch is handed out."""
+        self._at_batches = act
 
     @one_at_a_time
     def begin_pass(self) -> range:
@@ -186,7 +193,7 @@ class Run(PaidOnce):
         if not self.chance.held:
             self.begin_fetch()
         self._next = (batch.step + 1, 0) if batch.last else (batch.step, batch.number + 1)
-        self.at_batches()
+        self._at_batches()
         if batch.first:
             self.clipped.begin()
         self.clipped.expect(batch.rows, yielded, alone, batch.owners)
@@ -242,7 +249,7 @@ class Run(PaidOnce):
         """A loop over the loader is over, or was left: what was held for its last batch goes."""
         if loop == self.loop:
             self.chance.end() if self.batch is None else self.chance.leave()
-        self.clipped.verification.end()
+        self.verification.end()
         self._shards.end()
         self.between_pieces = False
 
@@ -260,7 +267,7 @@ class Run(PaidOnce):
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
         own, added = self._sums.opened(total, step.divisor)
-        self._noised(step, own, lambda: self._noise.release(step, own, gaussians))
+        self._add_noise(step, own, lambda: self._noise.release(step, own, gaussians))
         gradient = added()
         self._last = step, self._scales.values
         self._scales.undo(gradient)
@@ -272,7 +279,7 @@ class Run(PaidOnce):
         clipped.begin()
         return gradient
 
-    def _noised(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
+    def _add_noise(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
         """Let ``draw`` put the noise of a step on a sum, seen by record-and-replay where it listens."""
         if heard() is None:
             draw()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from discreet.errors import whole
 
-__all__ = ["Speed", "checked_speed"]
+__all__ = ["Speed", "check_speed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Speed:
             raise ValueError(f"secure is {self.secure!r}, but must be True or False.")
 
 
-def checked_speed(speed: object) -> Speed:
+def check_speed(speed: object) -> Speed:
     """What a ``speed=`` argument means, or the reason it means nothing."""
     if speed is None or isinstance(speed, Speed):
         return speed or Speed()

@@ -500,3 +500,28 @@ def test_a_search_over_settings_and_wrong_words_are_refused(tmp_path):
         trainer(tmp_path, privacy={"evaluation": "mine"})
     with pytest.raises(ValueError, match="local is 'yes'"):
         trainer(tmp_path, privacy={"local": "yes"})
+
+
+class Draws(Texts):
+    """Reading a record draws, as an augmentation does; what was drawn is noted."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn = []
+
+    def __getitem__(self, i):
+        self.drawn.append(float(torch.rand((), dtype=torch.float64)))
+        return super().__getitem__(i)
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+def test_the_seed_of_the_arguments_does_not_decide_what_private_passes_draw(tmp_path, seed):
+    """Transformers seeds torch with 42 where nobody says another number."""
+    drawn = []
+    for _ in range(2):
+        data = Draws()
+        one = trainer(tmp_path, data=data, privacy={"rng": seed}, max_steps=2)
+        one.train()
+        drawn.append(set(data.drawn))
+    assert min(map(len, drawn)) > 2
+    assert bool(drawn[0] & drawn[1]) == (seed is not None)

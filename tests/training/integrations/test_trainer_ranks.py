@@ -48,7 +48,7 @@ def arranged(rank, **privacy):
         optimizer.step()
 
     terms = Terms(rng=1, speed=Speed(max_physical_batch_size=2), **privacy)
-    return model, met, added, terms.arranged(model, optimizer, loader, added, ranks=Ranks.found(), epochs=2)
+    return model, met, added, terms.arranged(model, optimizer, loader, added, ranks=Ranks.current(), epochs=2)
 
 
 def looped(rank, count, folder):

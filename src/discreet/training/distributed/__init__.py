@@ -12,7 +12,7 @@ from discreet.training.distributed.ranks import Ranks, bits, digest
 from discreet.training.distributed.shards import Shards, as_one_process, as_shards, is_sharded
 from discreet.training.distributed.streams import SharedStreams
 from discreet.training.distributed.sums import Sums
-from discreet.training.distributed.wrapping import admit_wrapper, unwrapped
+from discreet.training.distributed.wrapping import admit_wrapper, unwrap
 
 __all__ = [
     "Ranks",
@@ -27,5 +27,5 @@ __all__ = [
     "is_sharded",
     "likeness",
     "options",
-    "unwrapped",
+    "unwrap",
 ]

@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.errors import BudgetExceeded, extra
 from discreet.release import Chargeable, pay
-from discreet.training.refusals import PrivateTrainingError
+from discreet.training.errors import PrivateTrainingError
 
 with extra("torch"):
     import torch
@@ -49,18 +49,16 @@ class Ranks:
     (3, 2)
     """
 
-    def __init__(self, rank: int = 0, count: int = 1) -> None:
+    def __init__(self, rank: int = 0, count: int = 1, device: torch.device | str = "cpu") -> None:
         self.rank, self.count = rank, count
-        self.device: torch.device | str = "cpu"  # where the backend takes its tensors
+        self.device = device  # where the backend takes its tensors
         self._stopped = False
 
     @classmethod
-    def found(cls, device: torch.device | str = "cpu") -> Ranks:
+    def current(cls, device: torch.device | str = "cpu") -> Ranks:
         """Those of the default process group, which must be there where torchrun started several processes."""
         if dist.is_available() and dist.is_initialized():
-            found = cls(dist.get_rank(), dist.get_world_size())
-            found.device = device
-            return found
+            return cls(dist.get_rank(), dist.get_world_size(), device)
         if int(os.environ.get("WORLD_SIZE", "1")) > 1 and dist.is_available() and dist.is_torchelastic_launched():
             raise ValueError(
                 "torchrun started several processes, but they do not know of each other, and each would train and "

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
 from discreet.training.distributed.ranks import Ranks, answered
-from discreet.training.gradients.calls import LAYERS
-from discreet.training.gradients.trees import mapped
+from discreet.training.gradients.rules.calls import LAYERS
+from discreet.training.gradients.trace.trees import mapped
 
 if TYPE_CHECKING:
     from discreet.training.gradients import ClippedSum
@@ -78,8 +78,8 @@ class Shards:
                 )
         return {name: found[name] for name in trained}
 
-    def attach(self, clipped: ClippedSum) -> None:
-        """Learn of every batch of a run before it comes."""
+    def attach(self, clipped: ClippedSum) -> Callable[[bool], None]:
+        """What is to be told of every batch of a run before it comes, and whether it will be verified."""
         if self:
             watch, tried = clipped.watch, [0]
 
@@ -88,7 +88,8 @@ class Shards:
                 return watch.doubtful or clipped.derives or before != watch.tried or not watch.tried
 
             self._unknown = unknown
-            clipped.verification.before_batch = self.begin
+            return self.begin
+        return lambda verified: None
 
     def begin(self, verified: bool) -> None:
         """A batch comes: whole, if one of the ranks looks at it closely."""

@@ -45,7 +45,7 @@ class Sums:
         if self.alone:
             return total, lambda: total
         found: list[Tensor] = list(total)
-        own = [self._scattered(found, i) for i in self._sharded]
+        own = [self._scatter(found, i) for i in self._sharded]
         flat = [(places, torch.cat([total[i].reshape(-1) for i in places])) for places in self._groups.values()]
         total.clear()
         for _, vector in flat:
@@ -62,7 +62,7 @@ class Sums:
 
         return own, added
 
-    def _scattered(self, found: list[Tensor], place: int) -> Tensor:
+    def _scatter(self, found: list[Tensor], place: int) -> Tensor:
         """The rank's shard of the sum over ranks of one parameter, in place of the rank's own sum."""
         from torch.distributed.tensor import DTensor, Partial
 

@@ -11,16 +11,16 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.distributed.ranks import Ranks
-from discreet.training.refusals import PrivateTrainingError
+from discreet.training.errors import PrivateTrainingError
 
 with extra("torch"):
     from torch import nn
     from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["admit_wrapper", "unwrapped"]
+__all__ = ["admit_wrapper", "unwrap"]
 
 
-def unwrapped(model: nn.Module, ranks: Ranks) -> nn.Module:
+def unwrap(model: nn.Module, ranks: Ranks) -> nn.Module:
     """The model inside ``DistributedDataParallel``, if it is one that can be admitted; or the model itself."""
     if not isinstance(model, DistributedDataParallel):
         return model

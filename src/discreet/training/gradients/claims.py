@@ -1,10 +1,11 @@
-"""What the engine says of a few records: their gradients, by the contraction that makes the sum."""
+"""What the engine says of a few records, and who is told: their gradients, by the contraction that makes the sum."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
@@ -12,9 +13,63 @@ from discreet.training.gradients.units import Owners
 
 with extra("torch"):
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
-__all__ = ["Claim", "claims"]
+__all__ = ["Claim", "Nobody", "Subscriber", "claims"]
+
+
+class Subscriber(Protocol):
+    """Who is told of a batch's course, in this order, and may stop it by an error: verification, for one.
+
+    The engine knows nothing else of it, and works the same without one.
+    """
+
+    @property
+    def wants_claims(self) -> bool:
+        """Whether it asks for claims about the current batch."""
+
+    def attach(self, model: nn.Module) -> None:
+        """The model that is watched."""
+
+    def begin(self, records: int, yielded: Any, alone: Callable[..., Any] | None, owners: Owners | None) -> None:
+        """A batch comes, as the loader gives it."""
+
+    def forget(self) -> None:
+        """Backward passes so far do not count."""
+
+    def before_sum(self) -> None:
+        """What the backward passes brought is about to be added up."""
+
+    def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
+        """The uses of the parameters and the records' squared norms, from which ``claims`` follow."""
+
+    def after_sum(self, records: int, weights: Tensor | None) -> None:
+        """It was added up."""
+
+
+class Nobody:
+    """Is told, and does nothing."""
+
+    wants_claims = False
+
+    def attach(self, model: nn.Module) -> None:
+        """Nothing."""
+
+    def begin(self, records: int, yielded: Any, alone: Callable[..., Any] | None, owners: Owners | None) -> None:
+        """Nothing."""
+
+    def forget(self) -> None:
+        """Nothing."""
+
+    def before_sum(self) -> None:
+        """Nothing."""
+
+    def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
+        """Nothing."""
+
+    def after_sum(self, records: int, weights: Tensor | None) -> None:
+        """Nothing."""
+
 
 FEW = 4  # a copy of one in so many rows is no great part of what a batch takes
 

@@ -21,13 +21,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from discreet.errors import extra
+from discreet.training.gradients.claims import Nobody, Subscriber
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.one_pass import in_one_pass
+from discreet.training.gradients.trace.watch import Watch
 from discreet.training.gradients.units import Owners, UnitInParts, by_unit
 from discreet.training.gradients.uses import exactly
-from discreet.training.gradients.verification import Verification
-from discreet.training.gradients.watch import Watch
 
 with extra("torch"):
     import torch
@@ -44,9 +44,8 @@ class ClippedSum:
     """Collects clipped gradients of one logical batch, piece by piece.
 
     ``loss_reduction`` says what the loss does with the records of a piece: ``"mean"`` divides by their number (so the
-    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. With ``verified``, a source of
-    whole numbers below a bound, batches are verified (``verification``); ``unverified``, ``debug`` and ``by_one`` are
-    for that.
+    gradients that come back are multiplied by it), ``"sum"`` and ``"none"`` do not. Whoever subscribes is told what is
+    claimed of records. ``admit_wrapper`` says what may be around the model.
     """
 
     def __init__(
@@ -54,11 +53,8 @@ class ClippedSum:
         parameters: Mapping[str, Tensor],
         clipping: Clipping,
         loss_reduction: Reduction,
-        verified: Callable[[int], int] | None = None,
         *,
-        unverified: str = "",
-        debug: bool = False,
-        by_one: bool = False,
+        admit_wrapper: Callable[[Any], None] | None = None,
     ) -> None:
         if loss_reduction not in ("mean", "sum", "none"):
             raise ValueError(
@@ -67,19 +63,10 @@ class ClippedSum:
             )
         self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
         self._rounding = max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values())
-        self.watch = Watch(parameters)
-        self._contraction = Contraction(parameters, clipping)
-        self._in_parts = UnitInParts(self._contraction, clipping)
-        self.verification = Verification(
-            self.watch,
-            self._contraction,
-            loss_reduction,
-            verified or (lambda below: 0),
-            unverified=unverified,
-            debug=debug,
-            by_one=by_one,
-        )
-        self._verifies = verified is not None
+        self.watch = Watch(parameters, admit_wrapper)
+        self.contraction = Contraction(parameters, clipping)
+        self._in_parts = UnitInParts(self.contraction, clipping)
+        self._subscriber: Subscriber = Nobody()
         self.total: list[Tensor] | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
         self.local = False  # whether to note what is not private, for the eyes of who trains
@@ -91,13 +78,20 @@ class ClippedSum:
 
     def scale(self, scales: Sequence[Tensor] | None) -> None:
         """Multiply gradients, coordinate by coordinate, before they are clipped: by public numbers alone."""
-        self._contraction.scales = scales
+        self.contraction.scale(scales)
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Tell somebody of every batch, and of what is claimed of its records."""
+        self._subscriber = subscriber
 
     def attach(self, model: nn.Module) -> None:
         """See every call of the model or of one of its modules."""
         self.watch.attach(model)
-        if self._verifies:
-            self.verification.attach(model)
+        self._subscriber.attach(model)
+
+    def note_clip_rate(self, wanted: bool) -> None:
+        """Whether to note how many records are clipped, which is not private: for the eyes of who trains."""
+        self.local = wanted
 
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
@@ -110,12 +104,12 @@ class ClippedSum:
     ) -> None:
         """A piece of the batch is about to come, as the loader gives it; some are verified."""
         self.watch.begin(records, yielded)
-        self.verification.begin(records, yielded, alone, owners)
+        self._subscriber.begin(records, yielded, alone, owners)
 
     @property
     def derives(self) -> bool:
         """Whether something that is made of parameters was seen, such as a normed weight."""
-        return self._contraction.derives
+        return self.contraction.derives
 
     @property
     def waiting(self) -> bool:
@@ -125,28 +119,28 @@ class ClippedSum:
     def forget(self) -> None:
         """Drop what backward passes brought since the last ``add``."""
         self.watch.clear()
-        self.verification.forget()
+        self._subscriber.forget()
 
     def add(self, weights: Tensor | None, clip_norm: float, owners: Owners | None = None) -> None:
         """Clip what the last backward passes brought and add it; ``weights`` are zero for placeholders, ``owners`` say
         which rows are clipped together."""
-        self.verification.refuse_writes()
+        self._subscriber.before_sum()
         in_parts = owners is not None and owners.in_parts
         with exactly():
             uses = self.watch.uses if owners is None or in_parts else by_unit(self.watch.uses, owners)
-            uses_of, rows = self._contraction.of_parameters(uses), self.watch.records
+            uses_of, rows = self.contraction.of_parameters(uses), self.watch.records
         self.watch.end()
-        found = self._contraction.room()  # outside inference mode: it becomes the gradient
+        found = self.contraction.room()  # outside inference mode: it becomes the gradient
         if not uses_of or rows is None:
             for part in found:
                 part.zero_()
         elif in_parts:
             with torch.inference_mode(), exactly():
-                self._contraction.contract(uses_of, self._unclipped(rows), None, found)
-            self.verification.judge(rows, weights)
+                self.contraction.contract(uses_of, self._unclipped(rows), None, found)
+            self._subscriber.after_sum(rows, weights)
         else:
             self._fill(found, uses_of, rows, weights, clip_norm, owners)
-            self.verification.judge(rows, weights)
+            self._subscriber.after_sum(rows, weights)
         if owners is not None and in_parts:
             self._in_parts.add(owners.part_of, found)
             if owners.open:
@@ -164,8 +158,8 @@ class ClippedSum:
 
     def _unclipped(self, rows: int) -> list[Tensor]:
         """Factors that leave each row's gradient as it is."""
-        device, shares = self._contraction.parameters[0].device, self._contraction.shares
-        return [torch.full((rows,), self._scale(rows), dtype=self._contraction.dtype, device=device)] * len(shares)
+        device, shares = self.contraction.parameters[0].device, self.contraction.shares
+        return [torch.full((rows,), self._scale(rows), dtype=self.contraction.dtype, device=device)] * len(shares)
 
     def _fill(
         self,
@@ -176,35 +170,35 @@ class ClippedSum:
         clip_norm: float,
         owners: Owners | None,
     ) -> None:
-        scale, shares = self._scale(rows), self._contraction.shares
+        scale, shares = self._scale(rows), self.contraction.shares
         units, weights = (rows, weights) if owners is None else (owners.units, None)
         terms = self.clipping.terms(clip_norm, scale)
-        filled = in_one_pass(self._contraction, uses_of, units, weights, terms, out)
+        filled = in_one_pass(self.contraction, uses_of, units, weights, terms, out)
         if filled is not None:
             self._note(uses_of, [filled], None, weights, clip_norm / scale)
             return
         with torch.inference_mode(), exactly():
-            squares, lost = self._contraction.squares(uses_of, units), None
+            squares, lost = self.contraction.squares(uses_of, units), None
             # one that overflows only makes us look closer
             if not all(math.isfinite(float(square.sum())) for square in squares):
                 lost = ~torch.isfinite(torch.stack(squares)).all(0)
             self._note(uses_of, squares, lost, weights, clip_norm / scale)
             factors = [
-                _kept(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
+                _keep(self.clipping.factors(square, clip_norm * share, scale), lost, weights)
                 for square, share in zip(squares, shares, strict=True)
             ]
-            self._contraction.contract(uses_of, factors, lost, out, clip_norm)
+            self.contraction.contract(uses_of, factors, lost, out, clip_norm)
 
     def _note(
         self, uses_of: UsesOf, squares: list[Tensor], lost: Tensor | None, weights: Tensor | None, clip_norm: float
     ) -> None:
         """What else is made of the norms: claims, a count, and for local eyes a rate."""
-        if self.verification.due:
+        if self._subscriber.wants_claims:
             with torch.inference_mode(), exactly():
-                self.verification.claim(uses_of, squares, lost, weights)
+                self._subscriber.claim(uses_of, squares, lost, weights)
         self._count(squares[0], lost, weights, clip_norm)
         if self.local:
-            shares = self._contraction.shares
+            shares = self.contraction.shares
             over = [square > (clip_norm * share) ** 2 for square, share in zip(squares, shares, strict=True)]
             self.clip_rate = float(torch.stack(over).any(0).float().mean())
 
@@ -217,7 +211,7 @@ class ClippedSum:
         self.unclipped += float((within if weights is None else within * weights).sum())
 
 
-def _kept(factors: Tensor, lost: Tensor | None, weights: Tensor | None) -> Tensor:
+def _keep(factors: Tensor, lost: Tensor | None, weights: Tensor | None) -> Tensor:
     if lost is not None:
         factors = factors.masked_fill(lost, 0.0)  # a record is kept whole or not at all
     return factors if weights is None else factors * weights

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.errors import MixedRecords
 from discreet.training.gradients.cancellation import heavy
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.handlers import Handler
-from discreet.training.gradients.joint import as_one_weight, joint_norms, pulled, received
+from discreet.training.gradients.joint import as_one_weight, joint_norms, pull_back, received
+from discreet.training.gradients.rules.handlers import Handler
 from discreet.training.gradients.uses import Use
 from discreet.training.memory import Room
-from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
     import torch
@@ -48,6 +48,10 @@ class Contraction:
         self._place = {id(p): i for i, p in enumerate(self.parameters)}
         self._room = Room([(p.shape, torch.promote_types(p.dtype, torch.float32), p.device) for p in self.parameters])
 
+    def scale(self, scales: Sequence[Tensor] | None) -> None:
+        """Multiply each coordinate by a public number before it is measured."""
+        self.scales = scales
+
     def room(self) -> list[Tensor]:
         """A sum of every parameter's shape and place, of half precision in single, not yet filled."""
         return self._room.fresh()
@@ -73,7 +77,7 @@ class Contraction:
             tensor = those[0].target
             instances = sum(use.formed() for use in those)
             ours = [p for p in self.parameters if p.requires_grad]
-            for parameter, gradient in zip(ours, pulled(tensor, ours, instances), strict=True):
+            for parameter, gradient in zip(ours, pull_back(tensor, ours, instances), strict=True):
                 if gradient is not None:
                     found.setdefault(self._place[id(parameter)], []).append(
                         Use(parameter, Handler(), None, None, gradient)
@@ -178,7 +182,7 @@ class Contraction:
                     use.add(weights, flat[place])
                 if formed is not None:
                     flat[place] += formed
-                use.activations = use.gradients = use.instances = None
+                use.drop()
 
 
 def _norms_as_one(those: list[tuple[int, list[Use]]]) -> Tensor:
@@ -187,5 +191,5 @@ def _norms_as_one(those: list[tuple[int, list[Use]]]) -> Tensor:
     one = as_one_weight(uses)
     found = joint_norms([one])
     for use in uses:
-        use.terms = one.terms
+        use.note_terms(one.terms)
     return found

@@ -9,15 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.handlers import KEPT, Handler, Rows
-from discreet.training.gradients.outer_products import LinearWeight, Outer, outer_norms
+from discreet.training.gradients.rules.handlers import KEPT, Handler, Rows
+from discreet.training.gradients.rules.outer_products import LinearWeight, Outer, outer_norms
 from discreet.training.gradients.uses import Use, at
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["as_one_weight", "joint_norms", "pulled", "received"]
+__all__ = ["as_one_weight", "joint_norms", "pull_back", "received"]
 
 
 def joint_norms(uses: list[Use]) -> Tensor:
@@ -29,11 +29,11 @@ def joint_norms(uses: list[Use]) -> Tensor:
         return joint_norms(uses)
     if (small := _tied(uses)) is not None:  # a tensor, whose truth is another question
         return small
-    uses[:] = [Use(uses[0].target, Handler(), None, None, _merged(uses))]
+    uses[:] = [Use(uses[0].target, Handler(), None, None, _merge(uses))]
     return joint_norms(uses)
 
 
-def _merged(uses: list[Use]) -> Tensor:
+def _merge(uses: list[Use]) -> Tensor:
     """Each record's gradient, of all uses: rows of a table are added where an output layer's gradients lie, which are
     nobody else's."""
     looked_up = [type(use.handler) is Rows and use.instances is None for use in uses]
@@ -59,10 +59,9 @@ class _Joined(Outer):
 def _join(uses: list[Use]) -> None:
     pairs = [use.handler.factors(use.activations, use.gradients) for use in uses]  # type: ignore[attr-defined]
     u, v = (torch.cat(parts, dim=1) for parts in zip(*pairs, strict=True))
-    joined = Use(uses[0].target, _Joined(), v, u)
-    if joined.handler.prefers_instances(v, u):
-        joined.instances = joined.handler.instantiate(v, u)
-    uses[:] = [joined]
+    handler = _Joined()
+    instances = handler.instantiate(v, u) if handler.prefers_instances(v, u) else None
+    uses[:] = [Use(uses[0].target, handler, v, u, instances)]
 
 
 def _tied(uses: list[Use]) -> Tensor | None:
@@ -88,7 +87,8 @@ def _tied(uses: list[Use]) -> Tensor | None:
     values = gradients if coefficients is None else gradients * coefficients[:, None]
     products = torch.bmm(values.view(count, -1, values.shape[1]), v.transpose(1, 2))  # [B, S, T]
     picked = u[records, :, rows].view_as(products)
-    squared, use.terms = outer_norms(u, v)
+    squared, terms = outer_norms(u, v)
+    use.note_terms(terms)
     apart = [squared, table.squared_norms()]
     found = apart[0] + apart[1] + 2 * (products * picked).flatten(1).sum(1)
     uses[:] = [use, table]  # in this order the product is written, and the table's few rows added
@@ -112,7 +112,7 @@ def as_one_weight(uses: list[Use]) -> Use:
     return Use(uses[0].target, LinearWeight(), inputs, uses[0].gradients)
 
 
-def pulled(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
+def pull_back(tensor: Tensor, parameters: list[Tensor], instances: Any) -> list[Tensor | None]:
     """Each record's gradient of the parameters a tensor was made of."""
 
     def back(gradients: Tensor, batched: bool) -> Any:

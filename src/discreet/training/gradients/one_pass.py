@@ -20,7 +20,7 @@ from numba import njit
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
-from discreet.training.gradients.outer_products import Affine
+from discreet.training.gradients.rules.outer_products import Affine
 
 with extra("torch"):
     import torch

@@ -75,10 +75,10 @@ class PublicScale(Scale):
         """The same at every step."""
         if unknown := sorted(set(self.values) - set(parameters)):
             raise ValueError(f"scale names {unknown[0]!r}, but no trained parameter has that name.")
-        return Scales([_placed(name, self.values.get(name, 1.0), p) for name, p in parameters.items()])
+        return Scales([_place(name, self.values.get(name, 1.0), p) for name, p in parameters.items()])
 
 
-def _placed(name: str, value: Any, p: Tensor) -> Tensor:
+def _place(name: str, value: Any, p: Tensor) -> Tensor:
     found = torch.as_tensor(value, dtype=torch.promote_types(p.dtype, torch.float32), device=p.device).detach()
     if found.dim() and found.shape != p.shape:
         raise ValueError(f"scale of {name!r} has shape {tuple(found.shape)}, but must be a number or as the parameter.")

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra
-from discreet.training.gradients.trees import same_bits, tensors
+from discreet.training.gradients.trace.trees import same_bits, tensors
 
 with extra("torch"):
     import torch
@@ -41,9 +41,7 @@ class State:
         self._tensors = {
             place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)
         }
-        self._owners = {
-            place: (owner, key, owner[key], _copied(owner[key])) for place, owner, key in _attributes(model)
-        }
+        self._owners = {place: (owner, key, owner[key], _copy(owner[key])) for place, owner, key in _attributes(model)}
         self._items = {
             place: copy.copy(value)
             for place, (_, _, value, _) in self._owners.items()
@@ -71,7 +69,7 @@ class State:
         """A container as it was: the same one with the same things in it, unless those were changed themselves."""
         items = self._items.get(place)
         if items is None or not _same(items, before):
-            return _copied(before)
+            return _copy(before)
         value.clear()
         (value.extend if isinstance(value, (list, deque)) else value.update)(items)
         return value
@@ -79,24 +77,26 @@ class State:
     def changed_now(self) -> list[str]:
         """What differs at this moment, by name."""
         found = [
-            _named(place)
+            _name_of(place)
             for place, (owner, key, x, before) in self._tensors.items()
             if not _same(owner.get(key), before)
         ]
         for place, (owner, key, value, before) in self._owners.items():
             now = owner.get(key, _GONE)
             if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
-                found.append(_named(place))
+                found.append(_name_of(place))
         for place, owner in self._missing.items():
-            found += [_named((place, key)) for key in self._new(place, owner)]
+            found += [_name_of((place, key)) for key in self._new(place, owner)]
         return found
 
     def places(self, names: Container[str] | None = None) -> set[int]:
         """Where the tensors of these names lie, or all of them but parameters."""
         held = [
-            (_named(place), x) for place, (_, _, x, _) in self._tensors.items() if names or not isinstance(x, Parameter)
+            (_name_of(place), x)
+            for place, (_, _, x, _) in self._tensors.items()
+            if names or not isinstance(x, Parameter)
         ]
-        held += [(_named(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
+        held += [(_name_of(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
         return {x.data_ptr() for name, x in held if names is None or name in names} - {0}
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
@@ -106,11 +106,11 @@ class State:
 
     def changed_since(self, other: State) -> list[str]:
         """What differs from another state, by name: parameters, buffers, attributes."""
-        found = [_named(place) for place, one in self._tensors.items() if not _same(one[3], other._tensors[place][3])]
+        found = [_name_of(place) for place, one in self._tensors.items() if not _same(one[3], other._tensors[place][3])]
         for place, (*_, value) in self._owners.items():
             if place not in other._owners or not _same(value, other._owners[place][3]):
-                found.append(_named(place))
-        return found + [_named(place) for place in other._owners if place not in self._owners]
+                found.append(_name_of(place))
+        return found + [_name_of(place) for place in other._owners if place not in self._owners]
 
 
 class Writes:
@@ -129,14 +129,14 @@ class Writes:
         now = self._versions()
         if now == self._before or not self._before:
             return []
-        return [_named(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+        return [_name_of(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
 
     def _versions(self) -> list[tuple[int, int]]:
         found = [owner.get(key) for _, owner, key in self._owners]
         return [(id(x), 0 if x is None else x._version) for x in found]
 
 
-def _named(place: tuple[str, str]) -> str:
+def _name_of(place: tuple[str, str]) -> str:
     return ".".join(part for part in place if part)
 
 
@@ -176,7 +176,7 @@ def _plain(value: Any) -> bool:
     return isinstance(value, (*PLAIN, Tensor, np.ndarray, *CONTAINERS))
 
 
-def _copied(value: Any, depth: int = DEPTH) -> Any:
+def _copy(value: Any, depth: int = DEPTH) -> Any:
     """A copy that later writes do not reach."""
     if isinstance(value, Tensor):
         return value.detach().clone()
@@ -185,14 +185,12 @@ def _copied(value: Any, depth: int = DEPTH) -> Any:
     if not isinstance(value, CONTAINERS) or not depth or len(value) > LONGEST:
         return value
     if isinstance(value, dict):
-        return (
-            type(value)((k, _copied(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
-        )
+        return type(value)((k, _copy(v, depth - 1)) for k, v in value.items()) if type(value) is dict else value.copy()
     if isinstance(value, deque):
-        return deque((_copied(v, depth - 1) for v in value), value.maxlen)
+        return deque((_copy(v, depth - 1) for v in value), value.maxlen)
     if hasattr(value, "_fields") or type(value) not in (list, tuple, set):
         return value
-    return type(value)(_copied(v, depth - 1) for v in value)
+    return type(value)(_copy(v, depth - 1) for v in value)
 
 
 def _put_back(value: Any, before: Any) -> None:

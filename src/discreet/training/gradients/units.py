@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from discreet.errors import extra
-from discreet.training.gradients.calls import Folded
+from discreet.training.errors import MixedRecords
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction
-from discreet.training.gradients.handlers import Handler, Rows
-from discreet.training.gradients.outer_products import LinearWeight, Outer
+from discreet.training.gradients.rules.calls import Folded
+from discreet.training.gradients.rules.handlers import Handler, Rows
+from discreet.training.gradients.rules.outer_products import LinearWeight, Outer
 from discreet.training.gradients.uses import Use
-from discreet.training.refusals import MixedRecords
 
 with extra("torch"):
     import torch
@@ -81,10 +81,10 @@ def by_unit(uses: Sequence[Use], owners: Owners) -> list[Use]:
         return []
     with torch.no_grad():
         apart = [part for use in uses for part in ([use] if use.bias is None else [use, use.without_bias()])]
-        return [_grouped(use, owners) for use in apart]
+        return [_group(use, owners) for use in apart]
 
 
-def _grouped(use: Use, owners: Owners) -> Use:
+def _group(use: Use, owners: Owners) -> Use:
     rows = len(owners.of)
     handler, fold = (use.handler.handler, use.handler.fold) if isinstance(use.handler, Folded) else (use.handler, 1)
     if use.instances is None and isinstance(handler, Outer):

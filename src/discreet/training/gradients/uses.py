@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.calls import PendingUse
-from discreet.training.gradients.handlers import Bias, Handler, Rows, flattened, squares, weighted_instances
-from discreet.training.gradients.outer_products import PART, Affine, LinearWeight, Outer, product
+from discreet.training.gradients.rules.calls import PendingUse
+from discreet.training.gradients.rules.handlers import Bias, Handler, Rows, flattened, squares, weighted_instances
+from discreet.training.gradients.rules.outer_products import PART, Affine, LinearWeight, Outer, product
 
 with extra("torch"):
     import torch
@@ -40,6 +40,18 @@ class Use:
         assert self.gradients is not None
         found, self.terms = self.handler.measure(self.activations, self.gradients)
         return found
+
+    def note_terms(self, terms: Tensor | None) -> None:
+        """How long the terms are that were measured for this use together with others."""
+        self.terms = terms
+
+    def drop(self) -> None:
+        """Hold nothing any more: it was added up."""
+        self.activations = self.gradients = self.instances = None
+
+    def merge(self, formed: Tensor) -> None:
+        """Add what another use of the same tensor has formed."""
+        self.instances = formed if self.instances is None else self.instances + formed
 
     def formed(self) -> Tensor:
         """Each record's gradient, formed if it was not."""
@@ -152,7 +164,7 @@ class Uses(list[Use]):
             formed = formed.real.to(dtype)
         earlier = self._formed.get(id(pending.target))
         if earlier is not None and earlier.instances is not None:
-            earlier.instances = earlier.instances + formed
+            earlier.merge(formed)
         else:
             use = self._formed[id(pending.target)] = Use(pending.target, handler, None, None, formed)
             self.append(use)

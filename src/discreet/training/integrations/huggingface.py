@@ -15,10 +15,10 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.distributed import Ranks
-from discreet.training.fit import quietly
+from discreet.training.errors import PrivateTrainingError
+from discreet.training.fitting.fit import quietly
 from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
 from discreet.training.privacy import Privacy
-from discreet.training.refusals import PrivateTrainingError
 
 with extra("torch"):
     import torch
@@ -87,10 +87,10 @@ class PrivateTrainer(Trainer):
         self._terms.refuse_set(
             epochs="TrainingArguments (num_train_epochs, max_steps)", max_grad_norm="max_grad_norm of TrainingArguments"
         )
-        self._terms.withholds = not (self._terms.local or self._terms.debug)
+        self._terms.withhold_errors()
         args = TrainingArguments("tmp_trainer") if args is None else args
         _refuse_arguments(args, self._terms)
-        self._ranks = Ranks.found(args.device)
+        self._ranks = Ranks.current(args.device)
         refuse_processes(args.world_size * max(args.n_gpu, 1), self._ranks)
         self._pieces = args.per_device_train_batch_size if args.gradient_accumulation_steps > 1 else None
         self._batches: Batches | None = None

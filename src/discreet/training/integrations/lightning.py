@@ -14,9 +14,9 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.distributed import Ranks
+from discreet.training.errors import PrivateTrainingError
 from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
 from discreet.training.privacy import Privacy
-from discreet.training.refusals import PrivateTrainingError
 
 with extra("torch"):
     from torch.utils.data import DataLoader
@@ -142,7 +142,7 @@ class PrivateTraining(Callback):
     # --- what is refused -------------------------------------------------------------------------------------------
 
     def _refuse(self, trainer: Any, module: LightningModule) -> None:
-        refuse_processes(max(trainer.world_size, Ranks.found().count), Ranks())
+        refuse_processes(max(trainer.world_size, Ranks.current().count), Ranks())
         accumulates = any(isinstance(callback, GradientAccumulationScheduler) for callback in trainer.callbacks)
         refused = {
             "a second fit": (self._batches is not None, "a plan is carried out once; make a new PrivateTraining"),

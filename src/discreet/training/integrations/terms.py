@@ -20,12 +20,12 @@ from discreet.errors import extra
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable
 from discreet.training.distributed import Ranks, SharedStreams
-from discreet.training.fit import quietly
+from discreet.training.fitting.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, start
-from discreet.training.run import Run, labelled
+from discreet.training.run import Run, label_of_charge
 from discreet.training.speed import Speed
 
 with extra("torch"):
@@ -94,6 +94,10 @@ class Terms:
         self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
         self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
         self.plan = plan
+
+    def withhold_errors(self) -> None:
+        """Do not show errors of reading records, unless the run is for local eyes or not private anyway."""
+        self.withholds = not (self.local or self.debug)
 
     def refuse_set(self, **said_elsewhere: str) -> None:
         """Refuse arguments that the loop's own settings say."""
@@ -176,7 +180,7 @@ class Batches:
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
             self.run.ranks.agree({"the checkpoint": self.run.steps})
-            told = labelled(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
+            told = label_of_charge(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
             self.run.ranks.pay(self.run.plan, self._terms.book, told, reproducible=self.run.reproducible)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished

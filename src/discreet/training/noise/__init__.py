@@ -8,13 +8,18 @@ Independent()
 
 from __future__ import annotations
 
+from discreet.training.noise.banded import Banded
+from discreet.training.noise.banded_inverse import BandedInverse
 from discreet.training.noise.base import Noise, Step
+from discreet.training.noise.blt import BLT
 from discreet.training.noise.correlated import Correlated
+from discreet.training.noise.dense import Dense
 from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import Independent
 from discreet.training.noise.lambda_cgd import LambdaCGD
-from discreet.training.noise.strategies import BLT, Banded, BandedInverse, Dense, SquareRoot, Tree
-from discreet.training.participation import CyclicPoissonSampling
+from discreet.training.noise.square_root import SquareRoot
+from discreet.training.noise.tree import Tree
+from discreet.training.sampling.participation import CyclicPoissonSampling
 
 __all__ = [
     "BLT",

@@ -19,8 +19,8 @@ from discreet.errors import extra
 from discreet.events import Event
 from discreet.random.tap import draw_output, heard
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import Participation
 from discreet.training.sampling import Poisson, Sampler
+from discreet.training.sampling.participation import Participation
 
 with extra("torch"):
     import torch

@@ -8,7 +8,7 @@ What it remembers would take the noise of released steps away, so it is *secret*
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,14 +19,14 @@ from discreet.mechanisms.factorization import Measure, Pattern, Strategy, Worklo
 from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.noise.base import Noise, Step
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.noise.vector import Vector, drawing
-from discreet.training.participation import Participation
 from discreet.training.sampling import KeptBins, Sampler
+from discreet.training.sampling.participation import Participation
 
 with extra("torch"):
+    import torch
     from torch import Tensor
 
-__all__ = ["Correlated", "Stream"]
+__all__ = ["Correlated", "Stream", "Vector"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Correlated(Noise):
             raise ValueError(f"error is {self.error!r}, but must be 'mean' or 'max'.")
 
     @abstractmethod
-    def found(self, pattern: Pattern) -> Strategy:
+    def strategy_for(self, pattern: Pattern) -> Strategy:
         """The matrix for records that take part so."""
 
     def workload(self, steps: int) -> Workload:
@@ -58,7 +58,7 @@ class Correlated(Noise):
 
     def strategy(self, participation: Participation, steps: int) -> Strategy:
         """The matrix of a run, found once."""
-        return _found(self, participation.pattern(steps))
+        return _strategy(self, participation.pattern(steps))
 
     def sampler(self, batch_size: int, dataset_size: int) -> Sampler:
         """The one that its price is proved with: every record has a step of a pass, the same in all passes."""
@@ -93,8 +93,8 @@ class Correlated(Noise):
 
 
 @lru_cache(maxsize=64)
-def _found(noise: Correlated, pattern: Pattern) -> Strategy:
-    strategy = noise.found(pattern)
+def _strategy(noise: Correlated, pattern: Pattern) -> Strategy:
+    strategy = noise.strategy_for(pattern)
     if strategy.steps != pattern.steps:
         raise ValueError(
             f"{type(noise).__name__} found a matrix of {strategy.steps} steps for a run of {pattern.steps}: the steps "
@@ -164,3 +164,49 @@ class Stream(PaidOnce, Noise):
         """Go on from there."""
         self._torn = False
         self._next, self._memory = int(state["next"]), [Vector([t.clone() for t in parts]) for parts in state["memory"]]
+
+
+# --- vectors -------------------------------------------------------------------------------------------------------
+
+
+class Vector:
+    """A list of tensors.
+
+    >>> two = Vector([torch.ones(2), torch.ones(1)]) * 2.0
+    >>> two.sub_(two, alpha=0.25).parts
+    [tensor([1.5000, 1.5000]), tensor([1.5000])]
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: Sequence[Tensor]) -> None:
+        self.parts = list(parts)
+
+    def __mul__(self, factor: float) -> Vector:
+        return Vector(torch._foreach_mul(self.parts, factor))
+
+    def __imul__(self, factor: float) -> Vector:
+        torch._foreach_mul_(self.parts, factor)
+        return self
+
+    def sub_(self, other: Vector, *, alpha: float) -> Vector:
+        """Take ``alpha`` times another away, in place."""
+        torch._foreach_sub_(self.parts, other.parts, alpha=alpha)
+        return self
+
+    def add_to(self, total: Sequence[Tensor], sigma: float, divisor: float) -> None:
+        """``total`` plus ``sigma`` times this, divided; in place."""
+        given = list(total)
+        torch._foreach_add_(given, self.parts, alpha=sigma)
+        torch._foreach_div_(given, divisor)
+
+
+def drawing(like: Sequence[Tensor], gaussians: Gaussians) -> Callable[[], Any]:
+    """Fresh noise of unit variance, in the form of these tensors, at each call."""
+
+    def draw() -> Vector:
+        fresh = [torch.zeros_like(part) for part in like]
+        gaussians.add(fresh, 1.0)
+        return Vector(fresh)
+
+    return draw

@@ -11,7 +11,7 @@ from discreet.errors import extra
 from discreet.random import Rng, gaussian_noise
 from discreet.random.keyed import Keyed, new_key
 from discreet.training.memory import SMALL, side_by_side
-from discreet.training.threads import torch_threads
+from discreet.training.threads import on_threads
 
 with extra("torch"):
     import torch
@@ -63,7 +63,7 @@ class Gaussians:
             add=True,
             subtract=subtract,
             scale=scale,
-            team=torch_threads,
+            team=on_threads,
         )
         if here is not tensor:
             tensor.copy_(here)

@@ -10,7 +10,7 @@ from discreet import events
 from discreet.errors import extra
 from discreet.training.noise.base import Noise, Step
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import Participation
+from discreet.training.sampling.participation import Participation
 
 with extra("torch"):
     from torch import Tensor
@@ -27,7 +27,7 @@ class Independent(Noise):
 
     Reference: Abadi et al. (2016).
 
-    >>> from discreet.training.participation import PoissonSampling
+    >>> from discreet.training.sampling.participation import PoissonSampling
     >>> Independent().event(PoissonSampling(0.01), [2.0, 2.0]) == events.PoissonSampled(
     ...     rate=0.01, event=events.Gaussian(noise_multiplier=2.0)) * 2
     True

@@ -19,7 +19,7 @@ from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.noise.base import Noise, Step
 from discreet.training.noise.correlated import Correlated
 from discreet.training.noise.gaussians import Gaussians
-from discreet.training.participation import Participation
+from discreet.training.sampling.participation import Participation
 
 with extra("torch"):
     from torch import Tensor
@@ -35,7 +35,7 @@ class LambdaCGD(Correlated):
 
     Reference: DP-λCGD (arXiv:2601.22334).
 
-    >>> from discreet.training.participation import KeptBinsDealing
+    >>> from discreet.training.sampling.participation import KeptBinsDealing
     >>> print(LambdaCGD(back=0.5).event(KeptBinsDealing(8), [2.0] * 8))
     Gaussian(noise_multiplier=1.73206)
     """
@@ -47,7 +47,7 @@ class LambdaCGD(Correlated):
         if self.back is not None:
             number("back", self.back, low=0, high=1, open_high=True)
 
-    def found(self, pattern: Pattern) -> Strategy:
+    def strategy_for(self, pattern: Pattern) -> Strategy:
         """Two bands of the inverse."""
         if self.back is not None:
             return f.LambdaCGD(self.back, pattern.steps)

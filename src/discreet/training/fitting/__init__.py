@@ -1,0 +1,1 @@
+"""Our own loop: a training run as one operation."""

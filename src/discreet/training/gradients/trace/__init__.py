@@ -1,0 +1,1 @@
+"""Who used which parameter for which record: hooks on modules, a function mode, the records' dimension, a probe."""

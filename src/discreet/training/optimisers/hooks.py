@@ -1,0 +1,128 @@
+"""What a private optimiser does beside its own step: it asks the run for a noisy gradient, and refuses any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.errors import PrivateTrainingError
+from discreet.training.optimisers.admission import refuse_gradients, refuse_new_parameters
+from discreet.training.optimisers.schedulers import follow_private_steps
+from discreet.training.run import Run
+from discreet.training.verification.listening import Listening
+from discreet.training.verification.tape import pause_listeners
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+    from torch.optim import Optimizer
+
+__all__ = ["OptimizerHooks"]
+
+
+class OptimizerHooks:
+    """Stands between an optimiser's ``step`` and ``zero_grad`` and the gradients of the parameters."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._parameters, self._seen = run, run.trained, run.clipped.parameters
+        self._known = {id(p): name for known in (self._seen, self._parameters) for name, p in known.items()}
+        self._hushed: list[Listening] = []
+        self._followed = -1  # the loop whose schedulers stand still between pieces
+
+    def attach(self, optimizer: Optimizer) -> None:
+        """Take the optimiser's hooks, for good."""
+        optimizer.register_step_pre_hook(self.before_step)
+        optimizer.register_step_post_hook(self.listen_on)
+        optimizer._step_supports_amp_scaling = True  # type: ignore[attr-defined]  # a scaler leaves it to the step
+        self._run.call_at_batches(self.clear_gradients)
+        optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, self._run.__reduce_ex__  # type: ignore[method-assign]
+
+    def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up.
+
+        A closure is called here, once: the optimiser's own call would come after the gradient was made.
+        """
+        run = self._run
+        _refuse_scaler(optimizer)
+        run.refuse_step()
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        answer = None if closure is None else _call_once(closure)
+        run.verification.stop()
+        self._hushed = pause_listeners()
+        try:
+            run.refuse_step()  # a closure may have taken it
+            # none for a piece: the optimiser passes over parameters without a gradient
+            self._set_gradients(run.take_step(lambda: self._refuse(optimizer)))
+        except BaseException:
+            self.after_step()
+            raise
+        return None if closure is None else ((args[0], answer), {})
+
+    def _refuse(self, optimizer: Optimizer) -> None:
+        self._run.chance.refuse()
+        refuse_new_parameters(self._run.model, optimizer, self._known)
+        refuse_gradients(self._seen)
+        if self._parameters is not self._seen:
+            refuse_gradients(self._parameters)
+
+    def listen_on(self, *_: Any) -> None:
+        """The step is over: what the loop still does with a verified batch is heard."""
+        self.after_step()
+        self._run.verification.listen_on()
+        if self._run.between_pieces and self._followed != self._run.loop:  # once a loop: schedulers are made before it
+            self._followed = self._run.loop
+            follow_private_steps()
+
+    def after_step(self, *_: Any) -> None:
+        """The pass is over, and other runs' tapes listen again."""
+        self._run.chance.end()
+        for tape in self._hushed:
+            tape.resume()
+        self._hushed = []
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget what backward passes brought since the last step."""
+        self._run.clipped.forget()
+        self._set_gradients(None)
+
+    def clear_gradients(self) -> None:
+        """Take away what the last step left: until the next one there are no gradients, and clipping does nothing."""
+        for p in self._parameters.values():
+            p.grad = None
+
+    def _set_gradients(self, found: Sequence[Tensor] | None) -> None:
+        parts = [None] * len(self._parameters) if found is None else found
+        for p, part in zip(self._parameters.values(), parts, strict=True):
+            if part is None or not p.requires_grad:  # frozen on the way
+                p.grad = None
+                continue
+            p.grad = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
+
+
+def _refuse_scaler(optimizer: Optimizer) -> None:
+    """Refuse a step that ``GradScaler.step`` calls: to an optimiser that supports scaling it leaves these."""
+    if hasattr(optimizer, "found_inf"):
+        for name in ("found_inf", "grad_scale"):
+            vars(optimizer).pop(name, None)
+        raise PrivateTrainingError(
+            "GradScaler.step was called on a private optimizer, but a scaled loss has scaled gradients, which would be "
+            "clipped as if they were large. Take bfloat16, which needs no scaling: with torch.autocast(..., "
+            "dtype=torch.bfloat16), loss.backward(), optimizer.step()."
+        )
+
+
+def _call_once(closure: Callable[[], Any]) -> Callable[[], Any]:
+    """TapeEntry a closure, and give the optimiser one that repeats its answer once."""
+    with torch.enable_grad():
+        answers = [closure()]
+
+    def answer() -> Any:
+        if not answers:
+            raise PrivateTrainingError(
+                "The optimizer called its closure twice, but a batch may be used once a step: use an "
+                "optimizer that needs no line search."
+            )
+        return answers.pop()
+
+    return answer

@@ -1,0 +1,4 @@
+"""Does each record's gradient depend on that record alone? Asked of the user's own loop, for mistakes, not for malice.
+
+It subscribes to what the gradient engine claims; the engine does not know of it.
+"""

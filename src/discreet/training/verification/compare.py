@@ -1,0 +1,213 @@
+"""Whether a claim is what the lone record gives: for each parameter, and for the norms that clipping uses.
+
+Where the two differ, the record is run again: twice unmoved, in double precision, and with every operation's result
+moved by some units in the last place (``rounding``). Only a record that answers alike each time shows a claim wrong.
+So a model that treats records apart is not stopped by a private record, whatever is in it: what rounding may explain is
+not judged. Made-up records are judged far more strictly, and nothing about them is private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+
+from discreet.errors import extra
+from discreet.training.gradients.claims import Claim
+from discreet.training.verification.readings import Reading
+from discreet.training.verification.rounding import RandomRounding, in_double
+from discreet.training.verification.single_record import Change, SingleRecordRuns
+from discreet.training.verification.tape import LossTape
+
+with extra("torch"):
+    import torch
+    from torch import Tensor
+
+__all__ = ["MADE_UP", "PRIVATE", "Agreement", "Tolerance", "Unrepeatable"]
+
+NOTHING = 1e-12  # of the clip norm
+UNSTABLE = 30.0  # times what rounding is seen to move
+HALF = 16.0  # units in the last place, where numbers are of half precision
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a claim may be from the lone record's gradient, and how surely rounding must be ruled out."""
+
+    part: float  # of a parameter's gradient
+    noise: float  # of a block's gradient: smaller parts of it are rounding
+    samples: int  # runs with moved results
+    private: bool  # whether what could not be computed again counts as rounding
+
+
+MADE_UP = Tolerance(part=1e-4, noise=1e-6, samples=4, private=False)
+PRIVATE = Tolerance(part=0.05, noise=5e-4, samples=16, private=True)
+"""Records that meet move each other's gradients by far more than a twentieth. A tie that rounding broke is broken
+otherwise in half of the samples, so all 16 of them miss one in 65,000, and ties are rare."""
+
+
+class Unrepeatable(Exception):
+    """The same record alone has another gradient each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Compares one claim about the ``records`` of a tape with the lone record, in several readings."""
+
+    runs: SingleRecordRuns
+    tape: LossTape
+    records: int
+    tolerance: Tolerance
+    _first: list[tuple[Reading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
+    _judged: list[tuple[float, list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
+
+    def differing(self, claim: Claim, reading: Reading, scale: float | None = None) -> list[str]:
+        """The parameters whose claimed gradient is not the lone record's, as far as one run can tell; none: they agree.
+
+        ``scale`` times the claim is compared: as many times as there are records, where the loss divides by them.
+        """
+        reading = _of_claim(reading, claim)
+        alone = self.runs.gradient(self.tape, claim.row, self.records, reading)
+        self._first.append((reading, alone))
+        if not _finite(claim.gradient):
+            return []  # such a record contributes nothing
+        if not _finite(alone):
+            return list(self.runs.parameters)
+        scale = scale or self._scale(reading)
+        names = self._beyond(claim, alone, scale)
+        return names and self._beyond(claim, self._without_onednn(claim, reading), scale)
+
+    def beyond_rounding(self, claim: Claim, reading: Reading) -> list[str]:
+        """The parameters that ``differing`` found, and for which rounding cannot be the reason.
+
+        Raises ``Unrepeatable`` where the record alone does not answer alike twice.
+        """
+        reading, written = _of_claim(reading, claim), list(self.runs.written)
+        try:
+            alone = next(gradient for known, gradient in self._first if known == reading)
+            if not _alike(alone, self.runs.gradient(self.tape, claim.row, self.records, reading)):
+                raise Unrepeatable
+            if not _finite(alone):  # numbers too large for single precision; made-up ones are not
+                return [] if self.tolerance.private else list(self.runs.parameters)
+            return self._judge(claim, reading, alone)
+        finally:
+            self.runs.written[:] = written
+
+    def _judge(self, claim: Claim, reading: Reading, alone: list[Tensor]) -> list[str]:
+        scale, moved = self._scale(reading), [0.0] * len(alone)
+        for one, gradient, names in self._judged:  # most readings say the same of a record
+            if one == scale and _same(gradient, alone):
+                return names
+        names = self._beyond(claim, alone, scale)
+        for other in self._round_otherwise(claim, reading) if names else ():
+            if other is None or not _finite(other):
+                names = []
+                break
+            moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, other, alone, strict=True)]
+            names = self._beyond(claim, alone, scale, moved)
+            if not names:
+                break
+        self._judged.append((scale, alone, names))
+        return names
+
+    def _round_otherwise(self, claim: Claim, reading: Reading) -> Iterator[list[Tensor] | None]:
+        """The gradient as other roundings give it.
+
+        Code that is written for single precision alone, say, fails in double. A private record is then not judged
+        (none); a made-up one by those that did not fail.
+        """
+        for change, where in self._other_roundings():
+            try:
+                with where as rounding:
+                    other = self.runs.gradient(self.tape, claim.row, self.records, reading, change)
+            except Exception:
+                if self.tolerance.private:
+                    yield None
+            else:
+                yield None if rounding is not None and rounding.near_overflow and self.tolerance.private else other
+
+    def _other_roundings(self) -> Iterator[tuple[Change, AbstractContextManager[RandomRounding | None]]]:
+        yield Tensor.double, in_double(self.runs.model)
+        for seed in range(self.tolerance.samples):
+            rounding = RandomRounding(self.runs.model.parameters(), seed)
+            yield rounding.moved, rounding
+
+    def _scale(self, reading: Reading) -> float:
+        return self.records / reading.count * reading.copies if self.runs.mean else 1.0
+
+    def _beyond(self, claim: Claim, alone: list[Tensor], scale: float, moved: Sequence[float] = ()) -> list[str]:
+        """The parameters in which a claim is too far away; rounding is known to have ``moved`` each so far."""
+        contraction, coarse = self.runs.contraction, _coarseness(self.tape, alone)
+        part, blocks = max(self.tolerance.part, HALF * coarse), contraction.block
+        own, apart = (
+            _norms(alone),
+            _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)]),
+        )
+        wholes = [math.hypot(*(n for n, b in zip(own, blocks, strict=True) if b == i)) for i in range(len(claim.norms))]
+        full = [min(c, scale * n) for c, n in zip(contraction.full_weight, claim.largest, strict=True)]
+        names, slack = [], 0.0
+        for place, (name, parameter) in enumerate(self.runs.parameters.items()):
+            block = blocks[place]
+            # a record whose loss is saturated has a gradient that is all rounding: it is small beside the others'
+            noise = max(self.tolerance.noise, coarse) * max(wholes[block], full[block])
+            allowed = part * own[place] + noise + NOTHING * contraction.full_weight[block]
+            allowed += UNSTABLE * moved[place] if moved else 0.0
+            slack += allowed**2
+            # what is claimed of a parameter that was frozen on the way is thrown away
+            if parameter.requires_grad and not apart[place] <= allowed:
+                names.append(name)
+        for block, norm in enumerate(claim.norms):  # a norm that is too small lets a record through
+            if not names and norm * scale < wholes[block] - math.sqrt(slack):
+                names += [name for name, b in zip(self.runs.parameters, blocks, strict=True) if b == block]
+        return names
+
+    def _without_onednn(self, claim: Claim, reading: Reading) -> list[Tensor]:
+        """The gradient once more: oneDNN adds up all positions of a convolution one after another, so that rounding
+        grows with their number. Torch's own loops do not."""
+        written = list(self.runs.written)
+        with torch.backends.mkldnn.flags(enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None):
+            closer = self.runs.gradient(self.tape, claim.row, self.records, reading)
+        self.runs.written[:] = written
+        return closer
+
+
+def _of_claim(reading: Reading, claim: Claim) -> Reading:
+    """A reading with all records that a claim is about."""
+    return replace(reading, others=claim.others, copies=1) if claim.others else reading
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one, other, strict=True))
+
+
+def _alike(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether two runs of one record gave one gradient. Where numbers lie in memory may change how they are rounded."""
+    own = _norms(one)
+    whole = math.hypot(*own)
+    return _same(one, other) or all(
+        _distance(a, b) <= PRIVATE.part * n + PRIVATE.noise * whole for a, b, n in zip(one, other, own, strict=True)
+    )
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    return float((one.double() - other.double()).norm())
+
+
+def _norms(parts: Sequence[Tensor]) -> list[float]:
+    norms = [float(norm) for norm in torch._foreach_norm(list(parts))]
+    if not all(map(math.isfinite, norms)):  # squares beyond single precision
+        norms = [float(part.double().norm()) for part in parts]
+    return norms
+
+
+def _finite(parts: Sequence[Tensor]) -> bool:
+    return all(math.isfinite(float(part.sum())) or bool(torch.isfinite(part).all()) for part in parts)
+
+
+def _coarseness(tape: LossTape, gradient: Sequence[Tensor]) -> float:
+    """The unit in the last place of the coarsest numbers that take part."""
+    kinds = {g.dtype for g in gradient} | {call.casts[1] for call in tape.calls if call.casts[0]}
+    kinds |= {x.dtype for call in tape.calls if call.is_module for x in call.outputs if x.is_floating_point()}
+    kinds |= tape.halves  # autocast inside forward, and outputs that were cast back
+    return max(torch.finfo(kind).eps for kind in kinds)

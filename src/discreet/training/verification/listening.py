@@ -1,0 +1,120 @@
+"""What hears of torch functions while a loop runs, and which tensors they write into.
+
+``Afterwards`` listens from a verified step to the next batch: what the loop makes of the batch then must neither be
+written into the model nor be used on later batches.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from discreet.errors import extra
+from discreet.training.gradients.trace.functions import out_of_place
+from discreet.training.gradients.trace.trees import tensors
+
+with extra("torch"):
+    from torch import Tensor, nn
+    from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
+
+__all__ = ["Afterwards", "Listening", "Names", "sweep", "written_tensors"]
+
+_SET_DATA = Tensor.data.__set__  # type: ignore[attr-defined]
+
+
+class Listening(TorchFunctionMode):
+    """A mode that a loop runs under, perhaps until after it was left."""
+
+    finished = paused = False
+
+    def pause(self) -> None:
+        """Hear nothing until ``resume``."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Hear again."""
+        self.paused = False
+
+    def finish(self) -> None:
+        """Hear nothing any more; ``sweep`` takes it off torch's stack of modes."""
+        self.finished = True
+
+
+def sweep() -> None:
+    """Take every finished listener off torch's stack of modes, also from under modes that came later."""
+    above = []
+    while any(isinstance(mode, Listening) and mode.finished for mode in _get_current_function_mode_stack()):
+        mode = _pop_mode()
+        if not (isinstance(mode, Listening) and mode.finished):
+            above.append(mode)
+    for mode in reversed(above):
+        _push_mode(mode)
+
+
+def written_tensors(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The tensors that a call of a torch function writes into.
+
+    >>> import torch
+    >>> x = torch.zeros(2)
+    >>> written_tensors(Tensor.add_, (x, 1), {})[0] is x, written_tensors(Tensor.add, (x, 1), {})
+    (True, [])
+    """
+    name = getattr(func, "__name__", "")
+    of_lists = name.startswith(("_foreach_", "_fused_")) and name.endswith("_")
+    if of_lists or name == "__setitem__" or func == _SET_DATA or out_of_place(func) is not None:
+        return tensors(args[:1])
+    return tensors(kwargs["out"]) if kwargs.get("out") is not None else []
+
+
+class Names:
+    """Parameters and buffers of a model by what they are, or by the memory that a view of them is in."""
+
+    def __init__(self, model: nn.Module) -> None:
+        named = [*model.named_parameters(), *model.named_buffers()]
+        self._known = {id(x): name for name, x in named}
+        self._places = {_place(x): name for name, x in named if x.numel()}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known.values()
+
+    def of(self, x: Tensor) -> str | None:
+        """The name of what a tensor is, or is a part of."""
+        return self._known.get(id(x)) or (self._places.get(_place(x)) if x.numel() else None)
+
+
+def _place(x: Tensor) -> int:
+    try:
+        return x.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):  # of a kind that has none
+        return id(x)
+
+
+class Afterwards(Listening):
+    """Follows what a loop makes of a batch after its step."""
+
+    def __init__(self, model: nn.Module, batch: Iterable[Tensor]) -> None:
+        super().__init__()
+        self._names, self._made = Names(model), dict[int, weakref.ref[Tensor]]()
+        self.written: list[str] = []  # parameters and buffers that were written from the batch
+        self._note(batch)
+
+    @property
+    def made(self) -> list[weakref.ref[Tensor]]:
+        """The batch, and what it was made into."""
+        return list(self._made.values())
+
+    def _note(self, found: Iterable[Tensor]) -> None:
+        self._made |= {id(x): weakref.ref(x) for x in found}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        output = func(*args, **kwargs)
+        if self.finished or self.paused:
+            return output
+        known = [self._made.get(id(x)) for x in tensors((args, kwargs))]
+        if any(ref is not None and ref() is not None for ref in known):
+            targets = written_tensors(func, args, kwargs)
+            self.written += [name for name in map(self._names.of, targets) if name is not None]
+            self._note([*tensors(output), *targets])
+        return output
