@@ -36,7 +36,7 @@ def test_coordinate_descent_gains_where_columns_are_unequal(monkeypatch, tmp_pat
     monkeypatch.setattr(coordinate_descent._results, "DOCS", tmp_path)
     monkeypatch.setitem(coordinate_descent._results._asked, "write", True)
     (tmp_path / "images").mkdir()
-    coordinate_descent.plot(found)
+    coordinate_descent.plot(found, coordinate_descent.PASSES[: len(found["balanced"]["DP-SGD"])])
     assert (tmp_path / "images" / "coordinate-descent.png").stat().st_size > 10_000
 
 

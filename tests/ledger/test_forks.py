@@ -176,12 +176,12 @@ def test_a_fork_in_the_middle_of_its_own_transaction_leaves_the_child_out(tmp_pa
 
 def test_a_thread_that_waits_too_long_is_told_so(tmp_path: Path) -> None:
     turn = forks.Turn("")
-    with turn.taken(1.0):
+    with turn.hold(1.0):
         caught: list[Exception] = []
 
         def wait() -> None:
             try:
-                with turn.taken(0.01):
+                with turn.hold(0.01):
                     pass
             except LedgerError as error:
                 caught.append(error)

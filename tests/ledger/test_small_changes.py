@@ -72,7 +72,7 @@ def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
     turn.resume()
 
     def hold():
-        with turn.taken(1.0):
+        with turn.hold(1.0):
             held.set()
             go.wait(60)
 
@@ -82,7 +82,7 @@ def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
     assert not turn.pause(0.0)
     go.set()
     thread.join()
-    with turn.taken(1.0):
+    with turn.hold(1.0):
         assert not turn.pause(0.0)  # its own: the child would go on in the middle
     assert turn.pause(0.0)
     turn.resume()

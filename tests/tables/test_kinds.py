@@ -89,7 +89,7 @@ def test_a_release_plans_what_it_measures_once(monkeypatch: pytest.MonkeyPatch) 
         calls["explain"] += 1
         return explain(self)
 
-    monkeypatch.setattr(operations, "measured", planned)
+    monkeypatch.setattr(operations, "measured_aggregates", planned)
     monkeypatch.setattr(operations.TableOperation, "explain", explained)
     table = dp.table(pl.DataFrame({"x": [0.0, 1.0]}), schema=SCHEMA)
     book = dp.Ledger("sqlite://").open("b", epsilon=5.0, delta=1e-6)

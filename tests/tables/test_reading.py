@@ -112,7 +112,7 @@ def test_odd_values_of_every_type_pass_through_files(tmp_path, writer, kind):
 class Old(DuckDB):
     """Asks for NaN once, by a comparison: DuckDB's optimiser drops that where a file's statistics seem to decide it."""
 
-    def double(self, column, *, spelled):
+    def double(self, column, *, spelled, truth=False):
         return f"NULLIF(TRY_CAST({self.quote(column)} AS DOUBLE), CAST('NaN' AS DOUBLE))"
 
     def number(self, double):

@@ -40,7 +40,7 @@ def answers(query, column):
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
     # what a scan adds up; what reads a SELECT, and is gone before there is a question
-    assert unfrozen("tables") == {"Stats", "Measures", "_Select"}
+    assert unfrozen("tables") == {"Stats", "Measures", "Select"}
 
 
 def test_groups_are_the_declared_ones_of_numbers_and_texts_and_nothing_between():

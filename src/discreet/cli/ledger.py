@@ -167,7 +167,7 @@ def show(
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         seen = books.overview(name)
-        more = [] if as_json or seen.broken else [room_for_more(books.book(book.name)) for book in seen.books]
+        more = [] if as_json or seen.broken else [room_for_more(book) for book in seen.books]
     rows = [_state(book) for book in seen.books]
     vouch(seen.head, seen.broken, data=as_json)
     if as_json:

@@ -89,9 +89,7 @@ def _by_duckdb(connection: Any, files: Sequence[str], named: Sequence[str]) -> A
     listed = ", ".join(map(DuckDB().literal, literal_paths(files)))
     rows = connection.sql(f"SELECT * FROM read_parquet([{listed}], {folders}, utf8_validation = 'replace')")
     fine = [name for name, kind in zip(rows.columns, rows.types, strict=True) if str(kind) == "TIMESTAMPTZ_NS"]
-    casts = [
-        f"CAST({name} AS TIMESTAMPTZ) AS {name}" for name in map(DuckDB().quote, fine)
-    ]  # which nothing else reads
+    casts = [f"CAST({name} AS TIMESTAMPTZ) AS {name}" for name in map(DuckDB().quote, fine)]  # which nothing else reads
     return rows.project(f"* REPLACE ({', '.join(casts)})") if casts else rows
 
 

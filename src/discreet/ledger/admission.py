@@ -9,8 +9,9 @@ from discreet.events import Event
 from discreet.ledger import groups, tree
 from discreet.ledger.amounts import Amounts, Number, exact
 from discreet.ledger.tree import BookNode
+from discreet.ledger.units import charged_unit
 
-__all__ = ["charge_path", "plan_prices"]
+__all__ = ["charge_path", "count_affordable", "plan_prices"]
 
 
 def charge_path(path: list[BookNode], price: Amounts) -> list[BookNode] | None:
@@ -23,6 +24,18 @@ def charge_path(path: list[BookNode], price: Amounts) -> list[BookNode] | None:
         if not after.within:
             return None
     return moved
+
+
+def count_affordable(path: list[BookNode], event: Event, unit: str) -> int:
+    """How many more times the books on the way up could be charged for ``event`` alone, up to a million."""
+    terms = path[0].terms
+    rows = charged_unit(path[0].name, terms, unit, "the event").rows
+    price = groups.price(event, terms.adjacency, None, rows)
+    fits, fails = 0, 1_000_001
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (middle, fails) if charge_path(path, price * middle) else (fits, middle)
+    return fits
 
 
 def plan_prices(path: list[BookNode], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:

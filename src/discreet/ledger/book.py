@@ -11,7 +11,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import charge_path, plan_prices
+from discreet.ledger.admission import charge_path, count_affordable, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
@@ -258,13 +258,7 @@ class Book:
 
     def affords(self, event: Event, *, unit: str = ONE_RECORD) -> int:
         """How many more times ``event`` could be charged, if nothing else were, up to a million."""
-        path, rows = self._path(), charged_unit(self.name, self.terms, unit, "the event").rows
-        price = groups.price(event, self.terms.adjacency, None, rows)
-        fits, fails = 0, 1_000_001
-        while fails - fits > 1:
-            middle = (fits + fails) // 2
-            fits, fails = (middle, fails) if charge_path(path, price * middle) else (fits, middle)
-        return fits
+        return count_affordable(self._path(), event, unit)
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""

@@ -19,6 +19,8 @@ from discreet.ledger.stages import Stage
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import BookNode
 
+_NEWEST = 50  # entries among which a book's last charge is looked for
+
 __all__ = ["Overview", "Remaining", "Snapshot", "Spent", "Standing", "overview", "snapshot"]
 
 
@@ -51,7 +53,8 @@ class Standing:
     """Where one book stands: its terms, the running totals in every currency, and how often it was charged.
 
     ``stage`` is what may be spent in all, raises included, and where the book stands since the last of them.
-    ``seeded`` of the charges are of releases made with a seed, which are not private.
+    ``seeded`` of the charges are of releases made with a seed, which are not private. ``path`` are the books that a
+    charge to this one passes, itself first, and ``last`` is its own last charge, if that is among its newest entries.
     """
 
     name: str
@@ -60,11 +63,13 @@ class Standing:
     amounts: Amounts
     charges: int
     seeded: int = 0
+    path: tuple[BookNode, ...] = ()
+    last: Entry | None = None
 
     @staticmethod
-    def of(node: BookNode, seeded: int = 0) -> Standing:
+    def of(node: BookNode, seeded: int = 0, path: tuple[BookNode, ...] = (), last: Entry | None = None) -> Standing:
         """The standing of a book in the tree."""
-        return Standing(node.name, node.terms, node.stage, node.amounts, node.entries, seeded)
+        return Standing(node.name, node.terms, node.stage, node.amounts, node.entries, seeded, path, last)
 
     @property
     def limit(self) -> tuple[float, float]:
@@ -132,8 +137,17 @@ def overview(connection: sa.Connection, verified: Verified, name: str | None = N
     inside.sort(key=lambda node: node.name.split("/"))
     if name is not None and (not inside or inside[0].name != name):
         raise LedgerError(tree.absent(connection, name))
-    books = (Standing.of(node, verified.seeded.get(node.name, 0)) for node in inside)
+    books = [_standing(connection, verified, node) for node in inside]
     return Overview(verified.head, tuple(books), verified.broken)
+
+
+def _standing(connection: sa.Connection, verified: Verified, node: BookNode) -> Standing:
+    seeded = verified.seeded.get(node.name, 0)
+    if verified.broken:
+        return Standing.of(node, seeded)
+    path = tuple(tree.known_path(connection, verified.nodes, node.name))
+    newest = list(chain.read(connection, book=node.name, below=False, newest=_NEWEST))
+    return Standing.of(node, seeded, path, next((entry for entry in reversed(newest) if entry.event), None))
 
 
 def snapshot(

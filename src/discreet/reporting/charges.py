@@ -13,8 +13,9 @@ from discreet import accounting
 from discreet.adjacency import Adjacency
 from discreet.errors import UnitMismatch, UnsupportedEvent
 from discreet.events import Event
-from discreet.ledger.book import Book
+from discreet.ledger.admission import count_affordable
 from discreet.ledger.chain import Entry
+from discreet.ledger.snapshot import Standing
 
 __all__ = ["alone", "room_for_more"]
 
@@ -33,17 +34,16 @@ def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
     return _price(entry.event, adjacency, delta, rows)
 
 
-def room_for_more(book: Book) -> str:
+def room_for_more(book: Standing) -> str:
     """How many more releases like the last one a book has room for, in words; nothing where that is not known.
 
     It is a number to plan with: what a release adds depends on those before it, and on their order.
     """
-    charged = [entry for entry in book.entries(below=False, newest=50) if entry.cost is not None]
-    if not charged or (event := charged[-1].cost) is None:
+    last = book.last
+    if last is None or (event := last.cost) is None:
         return ""
-    last = charged[-1]
     try:
-        count = book.affords(event, unit=last.unit.unit if last.unit else book.terms.unit)
+        count = count_affordable(list(book.path), event, last.unit.unit if last.unit else book.terms.unit)
     except (UnsupportedEvent, UnitMismatch):
         return ""  # it was paid as a plan, or under other terms
     shown = f"more than {MANY:,}" if count >= MANY else f"about {count:,}" if count else "no"

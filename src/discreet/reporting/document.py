@@ -58,7 +58,7 @@ def report(
     """
     seen = book.snapshot(newest=whole("entries", entries, low=1))
     said = {"dataset": dataset, "purpose": purpose, "recipients": recipients, "author": author}
-    room = "" if seen.broken else room_for_more(book)
+    room = "" if seen.broken else room_for_more(seen.book)
     return Report(
         _facts.gather(seen, findings, room=room, **{name: _text_of(name, text) for name, text in said.items()})
     )

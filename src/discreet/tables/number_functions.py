@@ -78,9 +78,7 @@ def _half_away(value: float) -> float:
     return math.copysign(floor + (abs(value) - floor >= 0.5), value)
 
 
-def _rounding(
-    near: Callable[[float], float], compile: Callable[[Scope, nw.Expr, Interval], nw.Expr]
-) -> NumberFunction:
+def _rounding(near: Callable[[float], float], compile: Callable[[Scope, nw.Expr, Interval], nw.Expr]) -> NumberFunction:
     def value(number: float) -> float:
         # floats again: products of whole numbers have no end, and none of floats is beyond infinity; of zeros one
         return float(near(number)) + 0.0 if abs(number) < WHOLE else number
