@@ -14,7 +14,7 @@ from discreet.training.gradients.clipped_sum import WIDENED, ClippedSum
 from discreet.training.gradients.clipping import Clipping, Quantile
 from discreet.training.gradients.trace.watch import watching
 from discreet.training.memory import SMALL, Room, side_by_side
-from discreet.training.verification.verification import Verification
+from discreet.training.verification.verification import StepVerification
 from tests.training.oracle import close, naive, ours, trained
 
 SIZES = [1, 3, 4, 63, 64, 65, 131]
@@ -191,7 +191,7 @@ def test_the_pass_is_verified(taken):
     """What verification is told are the norms of the pass, for the records that it asks of."""
     model, x, y = nn.Linear(6, 2), torch.randn(9, 6), torch.randint(0, 2, (9,))
     found, told = ClippedSum(trained(model), Clipping(), "mean"), []
-    verification = Verification(found, lambda below: 0)
+    verification = StepVerification(found, lambda below: 0)
     claim = verification.claim
     verification.claim = lambda *args: (told.append(args[1]), claim(*args))
     found.subscribe(verification)

@@ -32,7 +32,7 @@ from discreet.training.gradients.rules import outer_products
 from discreet.training.noise import LambdaCGD
 from discreet.training.run import Run
 from discreet.training.sampling.pieces import pieces
-from discreet.training.verification.verification import Verification
+from discreet.training.verification.verification import StepVerification
 from tests.operations.contract import Log, SpyBook
 from tests.training import oracle
 from tests.training.sensitivity import QUIET, Heard
@@ -361,9 +361,9 @@ def test_an_operation_of_users_trains():
 
 def claims_of(monkeypatch):
     found = []
-    after_sum = Verification.after_sum
+    after_sum = StepVerification.after_sum
     monkeypatch.setattr(
-        Verification, "after_sum", lambda self, *a: (found.extend(self._claims), after_sum(self, *a))[1]
+        StepVerification, "after_sum", lambda self, *a: (found.extend(self._claims), after_sum(self, *a))[1]
     )
     return found
 

@@ -24,7 +24,7 @@ from discreet.training.verification import compare as agreement
 from discreet.training.verification import explanation, judgement
 from discreet.training.verification.replay import restore_chance
 from discreet.training.verification.schedule import FIRST, Schedule
-from discreet.training.verification.verification import Verification
+from discreet.training.verification.verification import StepVerification
 from tests.training import adversaries, honest, sensitivity
 from tests.training.adversaries import (
     Around,
@@ -219,7 +219,7 @@ def test_sums_over_very_many_positions_pass(monkeypatch):
     x, y = torch.rand(3, 1, 226, 226), torch.tensor([0, 1, 0])
     x[0] = 0.9  # a blank image: its weights' sums are as long, and as even
     found = ClippedSum(dict(model.named_parameters()), Clipping(), "mean")
-    found.subscribe(Verification(found, lambda below: 0))
+    found.subscribe(StepVerification(found, lambda below: 0))
     found.attach(model)
     found.expect(3, (x, y))
     F.cross_entropy(model(x), y).backward()

@@ -12,7 +12,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ENDINGS", "Question", "check_ending", "folder_beside", "keep", "kept_answer", "write"]
+__all__ = ["ENDINGS", "KeptQuestion", "check_ending", "folder_beside", "keep", "kept_answer", "write"]
 
 ENDINGS = (".csv", ".parquet", ".json", ".html")
 _PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
@@ -23,7 +23,7 @@ td,th{{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #8886}}code{{
 
 
 @dataclass(frozen=True)
-class Question:
+class KeptQuestion:
     """What was asked, and of what: two that are equal have the same answer but for the noise."""
 
     sql: str

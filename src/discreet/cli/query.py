@@ -130,7 +130,7 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    question = answer_files.Question(sql, source, schema, tuple(public or ()))
+    question = answer_files.KeptQuestion(sql, source, schema, tuple(public or ()))
     if out is not None:
         answer_files.check_ending(out)
     with ExitStack() as files:

@@ -17,7 +17,7 @@ from discreet.training.gradients import (
     register,
     register_layer,
 )
-from discreet.training.noise.comparison import Auto, Comparison, compare
+from discreet.training.noise.comparison import Auto, NoiseComparison, compare
 from discreet.training.optimisers.admission import replace_batch_norm
 from discreet.training.privacy import Privacy
 from discreet.training.private import make_private, plan_for
@@ -41,7 +41,6 @@ __all__ = [
     "Auto",
     "BallsInBins",
     "Clipping",
-    "Comparison",
     "CyclicPoisson",
     "FixedOrder",
     "FixedSize",
@@ -49,6 +48,7 @@ __all__ = [
     "KeptBins",
     "ManyViews",
     "MixedRecords",
+    "NoiseComparison",
     "PastGradients",
     "PerUser",
     "Poisson",

@@ -33,7 +33,7 @@ from discreet.training.sampling import (
 )
 from discreet.training.sampling.pieces import what_made_up_records_judge
 from discreet.training.speed import Speed, check_speed
-from discreet.training.verification.verification import Verification
+from discreet.training.verification.verification import StepVerification
 
 with extra("torch"):
     from torch import nn
@@ -301,7 +301,7 @@ def prepare(
     admitted = partial(admit_wrapper, ranks=ranks)
     clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, admit_wrapper=admitted)
     before_batch = shards.attach(clipped)
-    verification = Verification(clipped, _drawing(streams), before_batch=before_batch, by_one=bool(in_part), **told)
+    verification = StepVerification(clipped, _drawing(streams), before_batch=before_batch, by_one=bool(in_part), **told)
     clipped.subscribe(verification)
     run = Run(
         plan,

@@ -30,7 +30,7 @@ from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan
 from discreet.training.sampling import Indices
-from discreet.training.verification.verification import Verification
+from discreet.training.verification.verification import StepVerification
 
 with extra("torch"):
     import torch
@@ -78,7 +78,7 @@ class Run(PaidOnce):
         model: nn.Module,
         optimizer: Optimizer,
         clipped: ClippedSum,
-        verification: Verification,
+        verification: StepVerification,
         streams: Streams,
         *,
         secure: bool = True,

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from discreet.training.integrations.terms import Terms
+from discreet.training.integrations.terms import TrainerTerms
 from tests.training.loops import data, network, step
 
 
@@ -14,7 +14,7 @@ def batches(**terms):
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader = DataLoader(data(), batch_size=10)
-    found = Terms(noise_multiplier=1.0, **terms).arranged(model, optimizer, loader, lambda piece: None, epochs=2)
+    found = TrainerTerms(noise_multiplier=1.0, **terms).arranged(model, optimizer, loader, lambda piece: None, epochs=2)
     return found, model, optimizer
 
 

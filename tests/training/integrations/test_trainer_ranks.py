@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.training import Speed
 from discreet.training.distributed import Ranks
-from discreet.training.integrations.terms import Terms
+from discreet.training.integrations.terms import TrainerTerms
 from discreet.training.noise import Banded
 from tests.training.ranks import on_ranks
 
@@ -47,7 +47,7 @@ def arranged(rank, **privacy):
         nn.functional.cross_entropy(model(batch[0]), batch[1]).backward()
         optimizer.step()
 
-    terms = Terms(rng=1, speed=Speed(max_physical_batch_size=2), **privacy)
+    terms = TrainerTerms(rng=1, speed=Speed(max_physical_batch_size=2), **privacy)
     return model, met, added, terms.arranged(model, optimizer, loader, added, ranks=Ranks.current(), epochs=2)
 
 

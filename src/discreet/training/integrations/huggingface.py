@@ -17,7 +17,7 @@ from discreet.errors import extra
 from discreet.training.distributed import Ranks
 from discreet.training.errors import PrivateTrainingError
 from discreet.training.fitting.fit import quietly
-from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
+from discreet.training.integrations.terms import LOCAL, Batches, TrainerTerms, refuse_processes
 from discreet.training.privacy import Privacy
 
 with extra("torch"):
@@ -83,7 +83,7 @@ class PrivateTrainer(Trainer):
         privacy: Mapping[str, Any],
         **options: Any,
     ) -> None:
-        self._terms = Terms(**privacy)
+        self._terms = TrainerTerms(**privacy)
         self._terms.refuse_set(
             epochs="TrainingArguments (num_train_epochs, max_steps)", max_grad_norm="max_grad_norm of TrainingArguments"
         )
@@ -261,7 +261,7 @@ class PrivateTrainer(Trainer):
         self._batches.load_state_dict(torch.load(path, weights_only=True))
 
 
-def _refuse_arguments(args: TrainingArguments, terms: Terms) -> None:
+def _refuse_arguments(args: TrainingArguments, terms: TrainerTerms) -> None:
     """Refuse settings that have no private meaning, each with what to write."""
     refused = {
         "fp16=True": (args.fp16, "a scaled loss has scaled gradients; take bf16=True, which needs no scaling"),

@@ -15,7 +15,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.distributed import Ranks
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.integrations.terms import LOCAL, Batches, Terms, refuse_processes
+from discreet.training.integrations.terms import LOCAL, Batches, TrainerTerms, refuse_processes
 from discreet.training.privacy import Privacy
 
 with extra("torch"):
@@ -49,7 +49,7 @@ class PrivateTraining(Callback):
     log: Any  # the module's, which Lightning puts here
 
     def __init__(self, **privacy: Any) -> None:
-        self._terms = Terms(**privacy)
+        self._terms = TrainerTerms(**privacy)
         self._terms.refuse_set(epochs="the trainer (max_epochs, max_steps)")
         self._batches: Batches | None = None
         self._dropped: set[str] = set()
@@ -181,7 +181,7 @@ class PrivateTraining(Callback):
                 self._terms.refuse_evaluation(f"{name}, which follows {monitored!r},", DECLARED)
 
 
-def _refuse_callbacks(callbacks: list[Any], terms: Terms) -> None:
+def _refuse_callbacks(callbacks: list[Any], terms: TrainerTerms) -> None:
     refused = {
         "a LearningRateFinder": (
             LearningRateFinder,

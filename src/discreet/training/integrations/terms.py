@@ -34,7 +34,7 @@ with extra("torch"):
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["LOCAL", "Batches", "Terms", "refuse_processes"]
+__all__ = ["LOCAL", "Batches", "TrainerTerms", "refuse_processes"]
 
 LOCAL = "local/"
 """What the names of figures begin with that are not private, and only for the eyes of who trains."""
@@ -53,7 +53,7 @@ def refuse_processes(count: int, ranks: Ranks) -> None:
         )
 
 
-class Terms:
+class TrainerTerms:
     """What is asked of a private run: the arguments of ``make_private``, and what may be seen beside the model.
 
     ``evaluation``
@@ -168,7 +168,7 @@ class Terms:
 class Batches:
     """What a loop iterates over, once an epoch: one batch a private step."""
 
-    def __init__(self, terms: Terms, run: Run, loader: PrivateLoader, add_piece: Callable[[Any], None]) -> None:
+    def __init__(self, terms: TrainerTerms, run: Run, loader: PrivateLoader, add_piece: Callable[[Any], None]) -> None:
         self._terms, self.run, self._loader, self._add_piece = terms, run, loader, add_piece
         self.privacy = Privacy(run)
         self._paid = False

@@ -20,7 +20,7 @@ from discreet.training.noise import BLT, Banded, BandedInverse, Correlated, Inde
 from discreet.training.plan import Plan
 from discreet.training.sampling import KeptBins, Sampler
 
-__all__ = ["Auto", "Comparison", "Expected", "best_of", "candidates", "compare", "expected"]
+__all__ = ["Auto", "Expected", "NoiseComparison", "best_of", "candidates", "compare", "expected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class NoiseComparison:
     """Noises at one epsilon, the best first. Printing gives a table, ``plot`` bars."""
 
     epsilon: float
@@ -108,7 +108,7 @@ def compare(
     noises: Sequence[Noise] | None = None,
     momentum: float = 0.0,
     decay: float = 1.0,
-) -> Comparison:
+) -> NoiseComparison:
     """What each noise would do to a run of this length and batch size; at the plan's epsilon unless another is given.
 
     >>> from discreet.training import plan_for
@@ -146,10 +146,10 @@ class _Length:
 
 def _compare(
     pairs: Sequence[Pair], plan: Plan | _Length, workload: Workload, epsilon: float, delta: float
-) -> Comparison:
+) -> NoiseComparison:
     clip_norm = plan.clipping.max_grad_norm if isinstance(plan, Plan) else plan.clip_norm
     rows = [expected(pair, plan.sampler, clip_norm, workload, epsilon, delta) for pair in pairs]
-    return Comparison(epsilon, delta, tuple(sorted(rows, key=lambda row: row.error)))
+    return NoiseComparison(epsilon, delta, tuple(sorted(rows, key=lambda row: row.error)))
 
 
 def _dealt(pair: Pair, like: Sampler) -> Sampler:

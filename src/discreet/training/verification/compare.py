@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from discreet.errors import extra
 from discreet.training.gradients.claims import Claim
-from discreet.training.verification.readings import Reading
+from discreet.training.verification.readings import StepReading
 from discreet.training.verification.rounding import RandomRounding, in_double
 from discreet.training.verification.single_record import Change, SingleRecordRuns
 from discreet.training.verification.tape import LossTape
@@ -59,10 +59,10 @@ class Agreement:
     tape: LossTape
     records: int
     tolerance: Tolerance
-    _first: list[tuple[Reading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
+    _first: list[tuple[StepReading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
     _judged: list[tuple[float, list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
 
-    def differing(self, claim: Claim, reading: Reading, scale: float | None = None) -> list[str]:
+    def differing(self, claim: Claim, reading: StepReading, scale: float | None = None) -> list[str]:
         """The parameters whose claimed gradient is not the lone record's, as far as one run can tell; none: they agree.
 
         ``scale`` times the claim is compared: as many times as there are records, where the loss divides by them.
@@ -78,7 +78,7 @@ class Agreement:
         names = self._beyond(claim, alone, scale)
         return names and self._beyond(claim, self._without_onednn(claim, reading), scale)
 
-    def beyond_rounding(self, claim: Claim, reading: Reading) -> list[str]:
+    def beyond_rounding(self, claim: Claim, reading: StepReading) -> list[str]:
         """The parameters that ``differing`` found, and for which rounding cannot be the reason.
 
         Raises ``Unrepeatable`` where the record alone does not answer alike twice.
@@ -94,7 +94,7 @@ class Agreement:
         finally:
             self.runs.written[:] = written
 
-    def _judge(self, claim: Claim, reading: Reading, alone: list[Tensor]) -> list[str]:
+    def _judge(self, claim: Claim, reading: StepReading, alone: list[Tensor]) -> list[str]:
         scale, moved = self._scale(reading), [0.0] * len(alone)
         for one, gradient, names in self._judged:  # most readings say the same of a record
             if one == scale and _same(gradient, alone):
@@ -111,7 +111,7 @@ class Agreement:
         self._judged.append((scale, alone, names))
         return names
 
-    def _round_otherwise(self, claim: Claim, reading: Reading) -> Iterator[list[Tensor] | None]:
+    def _round_otherwise(self, claim: Claim, reading: StepReading) -> Iterator[list[Tensor] | None]:
         """The gradient as other roundings give it.
 
         Code that is written for single precision alone, say, fails in double. A private record is then not judged
@@ -133,7 +133,7 @@ class Agreement:
             rounding = RandomRounding(self.runs.model.parameters(), seed)
             yield rounding.moved, rounding
 
-    def _scale(self, reading: Reading) -> float:
+    def _scale(self, reading: StepReading) -> float:
         return self.records / reading.count * reading.copies if self.runs.mean else 1.0
 
     def _beyond(self, claim: Claim, alone: list[Tensor], scale: float, moved: Sequence[float] = ()) -> list[str]:
@@ -162,7 +162,7 @@ class Agreement:
                 names += [name for name, b in zip(self.runs.parameters, blocks, strict=True) if b == block]
         return names
 
-    def _without_onednn(self, claim: Claim, reading: Reading) -> list[Tensor]:
+    def _without_onednn(self, claim: Claim, reading: StepReading) -> list[Tensor]:
         """The gradient once more: oneDNN adds up all positions of a convolution one after another, so that rounding
         grows with their number. Torch's own loops do not."""
         written = list(self.runs.written)
@@ -172,7 +172,7 @@ class Agreement:
         return closer
 
 
-def _of_claim(reading: Reading, claim: Claim) -> Reading:
+def _of_claim(reading: StepReading, claim: Claim) -> StepReading:
     """A reading with all records that a claim is about."""
     return replace(reading, others=claim.others, copies=1) if claim.others else reading
 

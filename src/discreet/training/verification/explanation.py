@@ -12,7 +12,7 @@ from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.trees import mapped, tensors
 from discreet.training.verification.compare import PRIVATE, Agreement
-from discreet.training.verification.readings import Reading
+from discreet.training.verification.readings import StepReading
 from discreet.training.verification.single_record import SingleRecordRuns
 from discreet.training.verification.tape import LossTape, TapeEntry
 
@@ -27,7 +27,7 @@ CLOSE = 1e-3
 
 
 def refuse(
-    claim: Claim, tape: LossTape, runs: SingleRecordRuns, records: int, reading: Reading, names: list[str]
+    claim: Claim, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading, names: list[str]
 ) -> NoReturn:
     """Say why a claim is not what the record alone gives: the declaration, the model, the loss, or a backward pass."""
     as_declared = Agreement(runs, tape, records, PRIVATE)
@@ -56,7 +56,7 @@ def refuse(
 
 
 def _outputs(
-    call: TapeEntry, given: Any, runs: SingleRecordRuns, row: int, records: int, reading: Reading
+    call: TapeEntry, given: Any, runs: SingleRecordRuns, row: int, records: int, reading: StepReading
 ) -> list[Any]:
     """What each module was given and gave in a call of the model, innermost first, without the engine."""
     found: list[Any] = []
@@ -75,7 +75,7 @@ def _outputs(
 
 
 def _first_difference(
-    row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: Reading
+    row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading
 ) -> nn.Module | None:
     """The first module whose answer for a record is another where the record is alone, though it was given the same; of
     the first call."""
@@ -113,7 +113,7 @@ def _differs(whole: Tensor, alone: Tensor, row: int, records: int) -> bool:
     return float((one - other).norm()) > CLOSE * float(one.norm() + other.norm()) + 1e-30
 
 
-def _loss_mixes(row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: Reading) -> bool:
+def _loss_mixes(row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading) -> bool:
     """Whether the loss is where records meet: the model's answers agree, and a loss follows them."""
     calls = [call for call in tape.calls if call.is_module and call.graded]
     if any(not x.dim() for call in calls for x in call.outputs):

@@ -32,7 +32,7 @@ from discreet.training.verification import explanation
 from discreet.training.verification.compare import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
 from discreet.training.verification.constants import Constants, Course
 from discreet.training.verification.listening import Names
-from discreet.training.verification.readings import READINGS, Reading
+from discreet.training.verification.readings import READINGS, StepReading
 from discreet.training.verification.replay import ancestors, calls_of_losses, recompute_inputs
 from discreet.training.verification.single_record import SingleRecordRuns, trial
 from discreet.training.verification.tape import LossTape, TapeEntry
@@ -56,7 +56,9 @@ class Memory:
     made_up: bool = False  # whether made-up records were asked of
     ran_made_up: bool = False  # and whether they could be
     course: Course = field(default_factory=Course)  # what Python put on the way to the losses
-    readings: list[Reading] = field(default_factory=lambda: list(READINGS))  # that no verified record has contradicted
+    readings: list[StepReading] = field(
+        default_factory=lambda: list(READINGS)
+    )  # that no verified record has contradicted
     written: set[str] = field(
         default_factory=set
     )  # parameters and buffers that a forward pass writes, not from records
@@ -116,14 +118,14 @@ class Judgement:
         """Ask what does not need the batch's records: there is one ``alone``, or none whose gradient is finite."""
         self._refuse_earlier()
         # of one record every tensor may be a row: those that are not of the batch are taken as they are
-        self._judge_made_up_once(Reading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
+        self._judge_made_up_once(StepReading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
         self._refuse_written_by_loop()
 
     def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
         """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
         for all records."""
         agreement, readings = Agreement(self.runs, tape, records, tolerance), self.memory.readings
-        wrong: list[Reading] = []
+        wrong: list[StepReading] = []
         for reading in list(readings):
             try:
                 differs = bool(agreement.differing(claim, reading))
@@ -142,7 +144,7 @@ class Judgement:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
         self._refuse_wrong(agreement, claim, wrong)
 
-    def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[Reading]) -> None:
+    def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[StepReading]) -> None:
         """Refuse a claim that is wrong under each of these readings, whatever rounding did."""
         names: list[str] = []
         for reading in readings:
@@ -156,7 +158,7 @@ class Judgement:
         if names:
             raise MixedRecords(UNEQUAL)
 
-    def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: Reading) -> list[str]:
+    def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: StepReading) -> list[str]:
         """The parameters in which a claim is wrong, whatever rounding did. Where the record alone does not answer alike
         twice, the loop is refused, but of a private record that may be rounding's work, if made-up ones did."""
         try:
@@ -168,7 +170,7 @@ class Judgement:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
         return []
 
-    def _refuse_padding(self, claim: Claim, reading: Reading) -> None:
+    def _refuse_padding(self, claim: Claim, reading: StepReading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
         alone = None if self.tape.alone is None or claim.several else self.tape.alone((claim.row, *claim.others))
         if alone is None:
@@ -185,7 +187,7 @@ class Judgement:
         if wrong:
             raise MixedRecords(UNEQUAL)
 
-    def _judge_made_up_once(self, reading: Reading, least: int = 0) -> None:
+    def _judge_made_up_once(self, reading: StepReading, least: int = 0) -> None:
         """Ask of made-up records, once; of ``least`` at least. What they cannot be made for is asked of the private
         ones alone."""
         if self.memory.made_up:
@@ -293,7 +295,7 @@ class Judgement:
             self.memory.note_written_by_model([name for _, names, _ in self.runs.written for name in names])
 
 
-def _contradicts(agreement: Agreement, claim: Claim, reading: Reading) -> bool:
+def _contradicts(agreement: Agreement, claim: Claim, reading: StepReading) -> bool:
     """Whether a reading is wrong for a record, whatever rounding did."""
     try:
         return bool(agreement.beyond_rounding(claim, reading))

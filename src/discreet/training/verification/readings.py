@@ -1,6 +1,6 @@
 """What takes the place of the tensors that model and loss were given: one record's rows, all of them, or made-up ones.
 
-A ``Reading`` says what is taken for a row where sizes coincide, and what for a number of records where Python was told
+A ``StepReading`` says what is taken for a row where sizes coincide, and for a number of records where Python was told
 one. A loop is right if one reading shows that it is, the same one for all records.
 """
 
@@ -18,13 +18,13 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["READINGS", "MadeUpRecords", "Reading", "Row", "Substitute", "Whole"]
+__all__ = ["READINGS", "MadeUpRecords", "Row", "StepReading", "Substitute", "Whole"]
 
 LARGE = 300.0  # times the others': a made-up record
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class StepReading:
     """What is taken for what, where a tape alone cannot tell."""
 
     counts: int = 0  # how many whole numbers of a call may be multiples of the number of records
@@ -43,15 +43,15 @@ class Reading:
 
 
 READINGS = (
-    Reading(),
-    Reading(counts=1),
-    Reading(only_data=True),
-    Reading(counts=1, only_data=True),
-    Reading(counts=9),
-    Reading(turned=True),
-    Reading(interleaved=True),
-    Reading(copies=2),
-    Reading(copies=2, counts=1),
+    StepReading(),
+    StepReading(counts=1),
+    StepReading(only_data=True),
+    StepReading(counts=1, only_data=True),
+    StepReading(counts=9),
+    StepReading(turned=True),
+    StepReading(interleaved=True),
+    StepReading(copies=2),
+    StepReading(copies=2, counts=1),
 )
 
 
@@ -73,7 +73,7 @@ class Row:
     row: int
     records: int
     known: Container[int]
-    reading: Reading = READINGS[0]
+    reading: StepReading = READINGS[0]
     change: Callable[[Tensor], Tensor] = Tensor.clone  # what is done to numbers on the way: another precision, say
 
     def __call__(self, x: Tensor, of_model: bool) -> Tensor:

@@ -17,7 +17,7 @@ from discreet.errors import extra
 from discreet.training.gradients.trace.random_draws import Unjudged
 from discreet.training.gradients.trace.trees import mapped, numbers, renumber, same_bits, tensors
 from discreet.training.verification.constants import times
-from discreet.training.verification.readings import Reading, Substitute
+from discreet.training.verification.readings import StepReading, Substitute
 from discreet.training.verification.tape import LossTape, TapeEntry
 
 with extra("torch"):
@@ -33,7 +33,7 @@ Run = Callable[[TapeEntry, Any, Any], list[Tensor]]
 
 
 def losses(
-    tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+    tape: LossTape, substitute: Substitute, run: Run, reading: StepReading, count: int, records: int
 ) -> list[tuple[Tensor, Tensor | None]]:
     """The losses of the backward passes and the weights of their entries, computed again from what ``substitute`` gives
     for what was given.
@@ -57,7 +57,7 @@ class _Replay:
     hold all of it until Python looks for cycles."""
 
     def __init__(
-        self, tape: LossTape, substitute: Substitute, run: Run, reading: Reading, count: int, records: int
+        self, tape: LossTape, substitute: Substitute, run: Run, reading: StepReading, count: int, records: int
     ) -> None:
         self.made: dict[int, Tensor] = {}
         self._after, self._substitute, self._run = tape.after, substitute, run
@@ -145,7 +145,7 @@ def _calls_leading_to(
     return calls[::-1]
 
 
-def _recount(args: Any, reading: Reading, place: int, count: int, records: int) -> Any:
+def _recount(args: Any, reading: StepReading, place: int, count: int, records: int) -> Any:
     """The arguments of the call at this place with numbers that count ``records`` made to count ``count``."""
     left, exact = reading.counts, reading.exact
 

@@ -20,7 +20,7 @@ from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.random_draws import Handing, Unjudged
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.gradients.trace.watch import Watch
-from discreet.training.verification.readings import MadeUpRecords, Reading, Row, Substitute, Whole
+from discreet.training.verification.readings import MadeUpRecords, Row, StepReading, Substitute, Whole
 from discreet.training.verification.replay import losses, restore_chance
 from discreet.training.verification.tape import LossTape, TapeEntry, run_backward
 
@@ -66,7 +66,7 @@ class SingleRecordRuns:
         # of each run: its rows, what it wrote, the state after it
         self.written: list[tuple[tuple[int, ...], list[str], State | None]] = []
 
-    def row(self, tape: LossTape, row: int, records: int, reading: Reading, change: Change = Tensor.clone) -> Row:
+    def row(self, tape: LossTape, row: int, records: int, reading: StepReading, change: Change = Tensor.clone) -> Row:
         """A record of a tape."""
         return Row(tape, row, records, self.known, reading, change)
 
@@ -82,12 +82,12 @@ class SingleRecordRuns:
             self.watch.listen(kept)
         return tensors(catcher.output)
 
-    def chance(self, row: int, records: int, reading: Reading) -> Handing:
+    def chance(self, row: int, records: int, reading: StepReading) -> Handing:
         """What chance did for a record."""
         return Handing((row, *reading.others), records, reading.copies, interleaved=reading.interleaved)
 
     def gradient(
-        self, tape: LossTape, row: int, records: int, reading: Reading, change: Change = Tensor.clone
+        self, tape: LossTape, row: int, records: int, reading: StepReading, change: Change = Tensor.clone
     ) -> list[Tensor]:
         """The gradient of a record's own loss, by an ordinary backward pass; leaves no trace in the model."""
         with self.from_before(), torch.enable_grad(), torch.random.fork_rng(devices=[]):
@@ -115,7 +115,7 @@ class SingleRecordRuns:
         finally:
             (now or self.before).restore()
 
-    def output_gradients_differ(self, tape: LossTape, row: int, records: int, reading: Reading) -> bool:
+    def output_gradients_differ(self, tape: LossTape, row: int, records: int, reading: StepReading) -> bool:
         """Whether the loss sends another gradient to the model's outputs for a record where it is alone."""
         # of the losses as they were: their graph may be gone, so they are computed again, for all and for one
         whole = Whole(tape, self.known)
@@ -136,7 +136,7 @@ class SingleRecordRuns:
         return False
 
     def _at_outputs(
-        self, tape: LossTape, given: Substitute, row: int, records: int, reading: Reading, count: int
+        self, tape: LossTape, given: Substitute, row: int, records: int, reading: StepReading, count: int
     ) -> list[Tensor]:
         outputs: list[Tensor] = []
         chance = self.chance(row, records, reading)
@@ -155,7 +155,7 @@ class SingleRecordRuns:
             for x, g in zip(outputs, torch.autograd.grad(total, outputs, allow_unused=True), strict=True)
         ]
 
-    def _backward(self, tape: LossTape, of: Row, reading: Reading) -> list[Tensor]:
+    def _backward(self, tape: LossTape, of: Row, reading: StepReading) -> list[Tensor]:
         chance = self.chance(of.row, of.records, reading)
 
         def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:
@@ -187,7 +187,7 @@ def _dense(gradient: Tensor) -> Tensor:
 
 
 def trial(
-    tape: LossTape, runs: SingleRecordRuns, records: int, count: int, few: int, reading: Reading
+    tape: LossTape, runs: SingleRecordRuns, records: int, count: int, few: int, reading: StepReading
 ) -> tuple[LossTape, list[Claim]]:
     """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few``
     of them."""

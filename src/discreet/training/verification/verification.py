@@ -35,10 +35,10 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["Verification"]
+__all__ = ["StepVerification"]
 
 
-class Verification:
+class StepVerification:
     """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random.
 
     Where pieces may hold one unit each (``by_one``), which is alone already, made-up records are asked of.

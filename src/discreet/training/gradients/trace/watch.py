@@ -25,12 +25,12 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["Listener", "Watch", "watching"]
+__all__ = ["CallListener", "Watch", "watching"]
 
 _NOTHING = nullcontext()
 
 
-class Listener(Protocol):
+class CallListener(Protocol):
     """Who is told of outermost calls of a model and its modules; not of what a probe does, when it is ``paused``."""
 
     def pause(self) -> None:
@@ -68,7 +68,7 @@ class Watch:
 
     def __init__(self, parameters: Mapping[str, Tensor], admit_wrapper: Callable[[Any], None] | None = None) -> None:
         self.parameters = dict(parameters)
-        self.listener: Listener | None = None
+        self.listener: CallListener | None = None
         self.depth = 0
         self.plain = False  # whether modules run as if nobody watched
         self.tried = 0  # how often a module was tried out, to see where its records are
@@ -109,7 +109,7 @@ class Watch:
         """The batch had its step."""
         self._batch.end()
 
-    def listen(self, listener: Listener | None) -> None:
+    def listen(self, listener: CallListener | None) -> None:
         """Tell somebody of outermost calls, or nobody any more."""
         self.listener = listener
 
