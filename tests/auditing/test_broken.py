@@ -97,5 +97,5 @@ def test_a_norm_that_is_under_counted_by_tying_is_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(contraction, "joint_norms", b.Recounted(contraction.joint_norms))
     with pytest.raises(MixedRecords):
         make(STEP[1]).release()
-    monkeypatch.setattr(verification.StepVerification, "judge", lambda *_: None)
+    monkeypatch.setattr(verification.StepVerification, "after_sum", lambda *_: None)
     assert audited(make, STEP, {"trials": 200}, CAUGHT).violated

@@ -200,3 +200,16 @@ def test_a_sum_of_quotes_is_not_shown_as_pure() -> None:
     book.charge(GAUSSIAN, asked=(1.0, 1e-7))
     pairs, _ = _pairs(book.snapshot())
     assert pairs[0] == (0.0, math.inf)
+
+
+def test_passes_in_bins_that_were_charged_before_they_were_amplified_still_verify() -> None:
+    """They cost more then than today; what is cheaper than today's price is no price of theirs."""
+    bins = events.BallsInBins(bins=10, event=GAUSSIAN)
+    text, then, now = bins.to_json(), groups.price(GAUSSIAN, ADD_REMOVE), groups.price(bins, ADD_REMOVE)
+    assert max(a - b for a, b in zip(then.renyi, now.renyi, strict=True)) > 0
+    assert rules.check_price(text, then.to_json(), ADD_REMOVE, rules.UNQUOTED) == then
+    with pytest.raises(ChainBroken):
+        rules.check_price(text, then.to_json(), ADD_REMOVE, rules.CURRENT)
+    with pytest.raises(ChainBroken):
+        cheaper = replace(now, renyi=tuple(value // 2 for value in now.renyi))
+        rules.check_price(text, cheaper.to_json(), ADD_REMOVE, rules.UNQUOTED)

@@ -185,3 +185,27 @@ def test_generators_that_objects_hold_are_found_keyed_and_put_back():
 
 def test_the_process_s_own_are_not_held():
     assert generators_in([random, random.random, np.random.rand, torch.default_generator, random.SystemRandom()]) == []
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_pass_that_was_never_closed_leaves_no_secret_state_to_the_users_seeds(drawn):
+    """NumPy's global functions then go on with a generator of ours, which the user seeds: it is the user's from there."""
+    states, secret, public = States.now(), SecretStates(), []
+    secret.install(system())  # and an error ends the script's loop here
+    for _ in range(3):
+        np.random.seed(0)  # noqa: NPY002
+        public.append(np.random.rand())  # noqa: NPY002
+        np.random.seed(0)  # noqa: NPY002
+        users = States.now()
+        secret.install(system())
+        if drawn:
+            assert np.random.rand() not in public  # noqa: NPY002
+        secret.retire()
+        users.restore()
+        assert np.random.rand() == public[0]  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    users = States.now()
+    secret.install(system())
+    assert np.random.rand() not in public  # noqa: NPY002
+    users.restore()
+    states.restore()

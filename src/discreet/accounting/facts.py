@@ -81,7 +81,9 @@ class Facts:
     ``approximate``
         An epsilon and the delta it needs, where that is all that is known.
     ``mu``, ``rho``
-        Gaussian DP and zero-concentrated DP.
+        Gaussian DP and zero-concentrated DP; a leaf with a ``mu`` *is* Gaussian.
+    ``mu_bound``
+        A mu that holds of what is not Gaussian.
     ``curve``
         Rényi divergences at an array of orders, its third argument.
     ``pair``
@@ -101,6 +103,7 @@ class Facts:
     quotient: Fact[tuple[float, float]] | None = None
     approximate: Fact[tuple[float, float]] | None = None
     mu: Fact[float] | None = None
+    mu_bound: Fact[float] | None = None
     rho: Fact[float] | None = None
     curve: Callable[[Any, Adjacency, Array], Array | None] | None = None
     pair: Fact[Pair] | None = None
@@ -189,10 +192,11 @@ def stated_mu(leaf: Leaf) -> float | None:
 
 
 def mu_of(leaf: Leaf) -> float:
-    """The exact mu of one leaf, infinite where all is lost."""
-    if facts_of(leaf.event).hopeless:
+    """The mu of one leaf, infinite where all is lost."""
+    facts = facts_of(leaf.event)
+    if facts.hopeless:
         return math.inf
-    if (mu := stated_mu(leaf)) is None:
+    if (mu := stated_mu(leaf)) is None and (mu := _checked_fact(facts.mu_bound, leaf)) is None:
         raise refusal_of("gdp", leaf.event, "it is not Gaussian, and a central limit theorem is not a guarantee")
     return mu
 

@@ -197,7 +197,8 @@ def epsilon_bounds(
 ) -> tuple[float, float]:
     """Certified (lower, upper) bounds on the smallest epsilon at delta: the numerical account, from both sides.
 
-    A lower bound that is not proved is 0: of truncated samples, of the best of several runs, of what was rounded up.
+    A lower bound that is not proved is 0: of truncated samples, of the best of several runs, of what was rounded up,
+    of passes that are priced without amplification.
     """
     delta = probability("delta", delta)
     resolved = resolve(_event(event), Adjacency(adjacency))
@@ -207,12 +208,12 @@ def epsilon_bounds(
         return 0.0, epsilon(event, delta, adjacency=adjacency)
     account, pure = PLD(resolved), pure_sum(resolved)
     if delta == 0:
-        return min(account.attained_loss(), pure), pure
+        return 0.0 if resolved.is_loose else min(account.attained_loss(), pure), pure
     low, high = account.epsilon_bounds(delta)
     tightest = Tightest(resolved, account)  # which keeps the compositions it has made
     if high == math.inf or tightest._beside or tightest.is_beyond_floats(high):
         high = min(high, tightest.epsilon(delta))
-    return min(low, pure, high), min(high, pure)
+    return 0.0 if resolved.is_loose else min(low, pure, high), min(high, pure)
 
 
 @dataclass(frozen=True)

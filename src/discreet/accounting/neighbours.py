@@ -25,12 +25,13 @@ def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resol
     """Restate the leaves of an event for a neighbouring relation, or refuse with the reason."""
     group = whole("group_size", group_size, low=1)
     parts: list[Part] = []
-    slack = 0.0
+    slack, is_loose = 0.0, False
     for leaf, count in ev.leaves(event).items():
         restated = (facts_of(leaf).restated or restate)(leaf, count, Adjacency(adjacency), group)
         parts.extend(restated.ideal)
         slack += restated.slack
-    return Resolved(tuple(parts), slack)
+        is_loose |= restated.is_loose
+    return Resolved(tuple(parts), slack, is_loose)
 
 
 def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:

@@ -42,10 +42,12 @@ class Resolved:
     """Everything to be priced, and the total probability by which a truncated sampler differs from its ideal.
 
     ``ideal`` and ``slack`` belong together: ``parts``, which accounts and wrappers read, exist only without slack.
+    ``is_loose`` says that what is priced may cost more than the event itself: nothing follows from below.
     """
 
     ideal: tuple[Part, ...]
     slack: float = 0.0
+    is_loose: bool = False
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -133,6 +133,10 @@ class KeptBins(Event):
                 f"products has {len(products)} entries for {bins} bins, but must have one for every distance between "
                 "bins, at most, and the first must be above zero."
             )
+        if max(products) > products[0]:
+            raise ValueError(
+                "products has an entry above its first, but no two bins have a larger product than the largest square."
+            )
         assign(self, bins=bins, products=products, noise_multiplier=positive("noise_multiplier", self.noise_multiplier))
 
 

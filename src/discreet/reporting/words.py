@@ -80,7 +80,7 @@ GLOSSARY = {
     "release": "An answer, a table or a model that left the data with noise. Its cost was written into the book before "
     "the data was read. Nothing is ever refunded.",
     "spent": "What is guaranteed of everything released so far, together and whatever was chosen when. It is not the "
-    "sum of what each release costs alone: a few may come to a little more than that, many come to far less.",
+    "sum of what each release was asked for with: many together come to far less.",
     "accounting rule (filter)": "The theorem that allows releases up to a limit fixed in advance, and refuses the one "
     "that would cross it.",
     "odometer": "A theorem that says what is spent so far at any moment, whenever one stops.",

@@ -22,23 +22,25 @@ x = 1. ∎
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.allocation import MOST_BINS, Allocated, Allocation
+from discreet.accounting.allocation import FAST, MOST_BINS, Allocated, Allocation
 from discreet.accounting.arrays import Array
 from discreet.accounting.composite import compose, composed_pair, pairs_of
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.leaves.samplers import proved_under, refuse_groups
+from discreet.accounting.leaves.wrappers import one_event_a_pass
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.pairs import Pair
-from discreet.accounting.parts import Leaf, Resolved
+from discreet.accounting.parts import Leaf, Part, Resolved
 from discreet.accounting.pld import PLD
 from discreet.accounting.rdp import rdp_curve
-from discreet.accounting.sums import pure_epsilon
+from discreet.accounting.sums import mu_sum, pure_epsilon, rho_sum
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 
@@ -47,14 +49,37 @@ __all__: list[str] = []
 _POWERS = (1.1, 1.2, 1.4, 1.7, 2.0, 3.0)  # of which Hölder's inequality takes the best
 _ORDERS = 32  # integer orders by which groupings are compared
 _AIM = 1e-5  # the delta at which they are
+_MOST_LOSS, _LEAST_LOSS = 40.0, 1e-3  # of one batch, with that probability, between which a pass is amplified
 _TRIED = 4  # so many of the best are priced in full
 
 
 def _bins(event: ev.BallsInBins, count: int, wanted: Adjacency, group: int) -> Resolved:
-    if event.bins > 1 and wanted is Adjacency.ADD_REMOVE and _has_pair(event.event):
+    if wanted is Adjacency.ADD_REMOVE and _is_amplified(event):
         refuse_groups(event, wanted, group)
         return Resolved((Leaf(event, wanted, count),))
-    return resolve(event.event * count, wanted, group)
+    if event.bins == 1:
+        return resolve(event.event * count, wanted, group)
+    return one_event_a_pass(event, count, wanted, group)
+
+
+@lru_cache(maxsize=1024)
+def _is_amplified(event: ev.BallsInBins) -> bool:
+    """Whether the law of the mean ratio can be computed, and says more than one batch alone.
+
+    It does not where a batch tells nearly everything (one of t differs by log t at most, and a lattice of floats does
+    not hold the ratios), nor where it tells so little that the lattice is coarser.
+    """
+    if event.bins == 1 or not _has_pair(event.event):
+        return False
+    pair = composed_pair(event.event, Adjacency.ADD_REMOVE)
+    beyond_most, beyond_least = pair.tails(np.array([_MOST_LOSS, _LEAST_LOSS]))[0]
+    if beyond_most > _AIM or beyond_least <= _AIM:
+        return False
+    try:
+        _allocated(event).law(FAST, above=True)
+    except NotCertified:
+        return False
+    return True
 
 
 def _has_pair(event: ev.Event) -> bool:
@@ -91,7 +116,25 @@ def _curve(event: ev.BallsInBins, adjacency: Adjacency, orders: Array) -> Array:
     return np.asarray(np.fmin(rdp_curve(event.event, orders, adjacency), amplified))
 
 
-register(ev.BallsInBins, Facts(pure=_pure, pair=_pair, curve=_curve, restated=_bins))
+def _rho(event: ev.BallsInBins, adjacency: Adjacency) -> float | None:
+    """That of one batch: given the batches, only one differs."""
+    return _total(rho_sum, event, adjacency)
+
+
+def _mu(event: ev.BallsInBins, adjacency: Adjacency) -> float | None:
+    """That of one batch, where all of it is Gaussian."""
+    return _total(mu_sum, event, adjacency)
+
+
+def _total(add: Callable[[tuple[Part, ...]], float], event: ev.BallsInBins, adjacency: Adjacency) -> float | None:
+    try:
+        resolved = resolve(event.event, adjacency)
+        return None if resolved.slack else add(resolved.parts)
+    except UnsupportedEvent:
+        return None
+
+
+register(ev.BallsInBins, Facts(pure=_pure, mu_bound=_mu, rho=_rho, pair=_pair, curve=_curve, restated=_bins))
 
 
 # --- bins that are kept ----------------------------------------------------------------------------------------------
@@ -124,7 +167,8 @@ def _alone(event: ev.KeptBins) -> ev.Event:
 def majorant(event: ev.KeptBins) -> ev.Event:
     """What is priced instead: of all groupings the one that looks cheapest."""
     bins = event.bins
-    if bins == 1 or max(event.products[1:], default=0.0) >= event.products[0]:
+    beyond_floats = not 1e-100 < event.noise_multiplier < 1e100
+    if bins == 1 or beyond_floats or max(event.products[1:], default=0.0) >= event.products[0]:
         return _alone(event)
     groups = sorted({*range(1, min(bins, 32) + 1), *(math.ceil(bins / n) for n in range(1, 33))})
     likely = sorted(groups, key=lambda m: _rough_epsilon(*_grouped(event, m)))[:_TRIED]

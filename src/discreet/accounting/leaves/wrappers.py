@@ -20,14 +20,20 @@ __all__: list[str] = []
 
 
 def _inside(event: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
-    """A pass costs one event: given the batches, only one of them differs. No amplification is claimed."""
     return resolve(event.event * count, wanted, group)
+
+
+def one_event_a_pass(event: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
+    """A pass costs one event: given the batches, only one of them differs. No amplification is claimed, so that nothing
+    follows from below.
+    """
+    return replace(_inside(event, count, wanted, group), is_loose=True)
 
 
 def _shuffled(event: ev.Shuffled, count: int, wanted: Adjacency, group: int) -> Resolved:
     if wanted is not Adjacency.REPLACE:
         raise refusal(event, wanted, "a shuffle fixes the number of records, so it is proved under 'replace' only")
-    return _inside(event, count, wanted, group)
+    return one_event_a_pass(event, count, wanted, group)
 
 
 def _proved_under(event: ev.ProvedUnder, count: int, wanted: Adjacency, group: int) -> Resolved:
@@ -49,7 +55,8 @@ def _parallel(event: ev.Parallel, count: int, wanted: Adjacency, group: int) -> 
         return resolve(parts[0] * count, wanted, group)
     if group > 1:
         raise refusal(event, wanted, "a group may spread over the parts; ask for the group's guarantee of the whole")
-    options = [resolve(part, wanted).parts for part in parts]
+    resolved = [resolve(part, wanted) for part in parts]
+    options = [each.parts for each in resolved]
     for left, entered in permutations(parts if len(parts) > 1 else parts * 2, 2) if crosses else ():
         try:
             out, into = (resolve(part, Adjacency.ADD_REMOVE).parts for part in (left, entered))
@@ -58,14 +65,15 @@ def _parallel(event: ev.Parallel, count: int, wanted: Adjacency, group: int) -> 
             raise refusal(event, wanted, f"{why}{reason}".rstrip(".")) from None
         options.append(out + tuple(_flip(part) for part in into))
     charged = tuple(filter(None, options))  # one that charges nothing is below every other
-    return Resolved((Choice(charged, count, event),) if charged else ())
+    return Resolved((Choice(charged, count, event),) if charged else (), is_loose=any(r.is_loose for r in resolved))
 
 
 def _one_of(event: ev.OneOf, count: int, wanted: Adjacency, group: int) -> Resolved:
     """The worst of all, whichever it is: neighbours run the same one."""
     options = [resolve(part, wanted, group) for part in event.events]
     charged = tuple(option.ideal for option in options if option.ideal)
-    return Resolved((Choice(charged, count, event),) if charged else (), times(max(o.slack for o in options), count))
+    slack, is_loose = times(max(o.slack for o in options), count), any(o.is_loose for o in options)
+    return Resolved((Choice(charged, count, event),) if charged else (), slack, is_loose)
 
 
 def _flip(part: Part) -> Part:

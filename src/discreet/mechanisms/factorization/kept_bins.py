@@ -27,7 +27,10 @@ def kept_bins_event(strategy: Strategy, bins: int, noise_multiplier: float) -> e
     bins = whole("bins", bins, low=1)
     if bins > strategy.steps:
         raise ValueError(f"bins is {bins}, but a run of {strategy.steps} steps has no more than so many.")
-    matrix = np.asarray(strategy.matrix(), dtype=float)
+    matrix = np.asarray(strategy.matrix())
+    if matrix.dtype.kind not in "biuf":
+        raise ValueError(f"{type(strategy).__name__} has a matrix of type {matrix.dtype}, but must have real numbers.")
+    matrix = matrix.astype(float)
     if not (matrix >= 0).all():
         raise ValueError(
             f"{type(strategy).__name__} has a negative entry, but kept bins are amplified only where the matrix has "

@@ -2,3 +2,5 @@
 
 It subscribes to what the gradient engine claims; the engine does not know of it.
 """
+
+__all__: list[str] = []

@@ -2,3 +2,5 @@
 
 ``layers`` and ``products`` register the handlers of torch's own functions; ``calls`` knows who answers for a call.
 """
+
+__all__: list[str] = []

@@ -1,1 +1,3 @@
 """Who used which parameter for which record: hooks on modules, a function mode, the records' dimension, a probe."""
+
+__all__: list[str] = []
