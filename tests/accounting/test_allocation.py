@@ -361,29 +361,29 @@ def test_kept_bins_are_data_and_known_bins_cost_the_sensitivity():
 # --- what an attacker of the first version found ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sigma", [0.01, 0.05, 0.1, 0.15, 0.2, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("sigma", [0.01, 0.1, 0.15, 1e4, 1e6, 1e9])
 @pytest.mark.parametrize("bins", [2, 100])
 def test_a_pass_never_costs_more_than_one_of_its_batches(sigma, bins):
     batch = ev.Gaussian(noise_multiplier=sigma)
     for delta in (1e-5, 1e-10):
-        low, high = epsilon_bounds(ev.BallsInBins(bins=bins, event=batch), delta)
-        assert low <= high <= epsilon(batch, delta) * (1 + 1e-9)
+        low, high = dp.epsilon_bounds(ev.BallsInBins(bins=bins, event=batch), delta)
+        assert low <= high <= dp.epsilon(batch, delta) * (1 + 1e-9)
 
 
 def test_where_a_pass_is_not_amplified_nothing_is_said_from_below():
     batch = ev.Gaussian(noise_multiplier=0.05)
-    assert epsilon_bounds(ev.BallsInBins(bins=10, event=batch), 1e-5)[0] == 0
-    assert epsilon_bounds(ev.BallsInBins(bins=10, event=batch * 2) + batch, 1e-5)[0] == 0
-    assert epsilon_bounds(ev.BallsInBins(bins=1, event=batch), 1e-5)[0] > 0
+    assert dp.epsilon_bounds(ev.BallsInBins(bins=10, event=batch), 1e-5)[0] == 0
+    assert dp.epsilon_bounds(ev.BallsInBins(bins=10, event=batch * 2) + batch, 1e-5)[0] == 0
+    assert dp.epsilon_bounds(ev.BallsInBins(bins=1, event=batch), 1e-5)[0] > 0
     for adjacency in ("replace", "zero-out"):
-        assert epsilon_bounds(ev.BallsInBins(bins=10, event=batch), 1e-5, adjacency=adjacency)[0] == 0
+        assert dp.epsilon_bounds(ev.BallsInBins(bins=10, event=batch), 1e-5, adjacency=adjacency)[0] == 0
 
 
 @pytest.mark.parametrize("accountant", ["gdp", "zcdp"])
 def test_a_batch_s_mu_and_rho_hold_of_its_pass(accountant):
     batch = ev.Gaussian(noise_multiplier=5.0)
     one, whole_pass = (
-        epsilon(e * 3, 1e-5, accountant=accountant) for e in (batch, ev.BallsInBins(bins=9, event=batch))
+        dp.epsilon(e * 3, 1e-5, accountant=accountant) for e in (batch, ev.BallsInBins(bins=9, event=batch))
     )
     assert whole_pass == pytest.approx(one)
 
@@ -391,7 +391,7 @@ def test_a_batch_s_mu_and_rho_hold_of_its_pass(accountant):
 @pytest.mark.parametrize("noise_multiplier", [1e-200, 1e200])
 def test_kept_bins_with_noise_beyond_squares_have_a_price(noise_multiplier):
     event = ev.KeptBins(bins=4, products=(1.0, 0.2), noise_multiplier=noise_multiplier)
-    assert epsilon(event, 1e-5) == (math.inf if noise_multiplier < 1 else 0)
+    assert dp.epsilon(event, 1e-5) == (math.inf if noise_multiplier < 1 else 0)
 
 
 def test_products_that_no_bins_have_are_refused():

@@ -210,6 +210,6 @@ def test_passes_in_bins_that_were_charged_before_they_were_amplified_still_verif
     assert rules.check_price(text, then.to_json(), ADD_REMOVE, rules.UNQUOTED) == then
     with pytest.raises(ChainBroken):
         rules.check_price(text, then.to_json(), ADD_REMOVE, rules.CURRENT)
+    cheaper = replace(now, renyi=tuple(value // 2 for value in now.renyi))
     with pytest.raises(ChainBroken):
-        cheaper = replace(now, renyi=tuple(value // 2 for value in now.renyi))
         rules.check_price(text, cheaper.to_json(), ADD_REMOVE, rules.UNQUOTED)

@@ -189,7 +189,7 @@ def test_the_process_s_own_are_not_held():
 
 @pytest.mark.parametrize("drawn", [False, True])
 def test_a_pass_that_was_never_closed_leaves_no_secret_state_to_the_users_seeds(drawn):
-    """NumPy's global functions then go on with a generator of ours, which the user seeds: it is the user's from there."""
+    """NumPy's global functions then go on with a generator of ours, which the user seeds: it is the user's now."""
     states, secret, public = States.now(), SecretStates(), []
     secret.install(system())  # and an error ends the script's loop here
     for _ in range(3):

@@ -10,8 +10,8 @@ True
 Traceback (most recent call last):
 ...
 ValueError: 'open' is not an event; known are approx, balls_in_bins, discrete_gaussian, discrete_laplace, exponential,
-fixed_size, gaussian, gdp, kept_bins, laplace, nonprivate, one_of, poisson, proved_under, pure, randomized_response, rdp,
-selected, shuffled, truncated_poisson, zcdp.
+fixed_size, gaussian, gdp, kept_bins, laplace, nonprivate, one_of, poisson, proved_under, pure, randomized_response,
+rdp, selected, shuffled, truncated_poisson, zcdp.
 """
 
 from __future__ import annotations

@@ -201,9 +201,7 @@ class SecretStates:
             self._python = _python_now()
         else:
             _set_python(self._python)
-        if (
-            get_bit_generator() is self._bits
-        ):  # left by a pass that was never closed: the user's now, and seeded perhaps
+        if get_bit_generator() is self._bits:  # left by a pass that was never closed: the user's now
             self._bits, self._numpy = np.random.MT19937(0), b""
             _ours.append(self._bits)
         if self._numpy and _fingerprint(self._bits) == self._numpy:
