@@ -147,6 +147,7 @@ def _run(case: Case, records: list[Any]) -> Any:
     model = ESTIMATORS[case.name]
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", "No book counts")  # said once in a process, whatever the records
         if isinstance(model, TableModel):
             pairs = [row if isinstance(row, list) and len(row) == 2 else [None, None] for row in rows]
             columns = {"a": [a for a, _ in pairs], "b": [b for _, b in pairs], "y": labels, "u": list(range(len(rows)))}
