@@ -15,7 +15,7 @@ from discreet.tables.grammar import UNDERSTOOD, refuse_unread
 from searches import queries
 from searches._queries import PUBLIC
 
-CASES = 120  # in five containers; 10^4 by ``make search``
+CASES = 100  # in five containers; 10^4 by ``make search``
 
 
 @pytest.mark.filterwarnings("ignore")
