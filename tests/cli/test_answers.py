@@ -195,3 +195,17 @@ def test_nothing_is_kept_where_nobody_wants_it():
     ask("SELECT COUNT(*) AS n FROM visits", "--no-book", epsilon="1")
     assert not Path("budget.db.answers").exists()
     ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")  # so it is not known, either
+
+
+def test_how_large_the_data_is_does_not_tell_one_question_from_another(tmp_path):
+    """One record more, written at the same moment: the name of a kept answer and the refusal are the same."""
+    from discreet.cli.answer_files import KeptQuestion
+
+    data, schema = tmp_path / "visits.csv", tmp_path / "schema.toml"
+    schema.write_text("")
+    prints = []
+    for text, moment in (("age\n1\n", 1), ("age\n1\n2\n", 1), ("age\n1\n", 2)):
+        data.write_text(text)
+        os.utime(data, ns=(moment, moment))
+        prints.append(KeptQuestion("SELECT COUNT(*) FROM visits", str(data), str(schema)).fingerprint("study"))
+    assert prints[0] == prints[1] != prints[2]

@@ -39,9 +39,12 @@ class KeptQuestion:
 
 
 def _state(path: str) -> list[Any]:
-    """A file, or those of a glob, as they are: where they are, how large, and when they were written."""
+    """A file, or those of a glob, as they are: where they are, and when they were written.
+
+    Not how large: that follows from the records, and nobody has paid for it.
+    """
     files = [path] if os.path.exists(path) else sorted(glob(path, recursive=True))
-    return [[os.path.realpath(file), os.stat(file).st_size, os.stat(file).st_mtime_ns] for file in files]
+    return [[os.path.realpath(file), os.stat(file).st_mtime_ns] for file in files]
 
 
 def check_ending(out: str) -> None:

@@ -4,11 +4,14 @@ words of our own, each with what this book says of it and what is left to the ow
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 __all__ = ["hazards"]
 
 MET, PART, YOURS = "met", "in part", "yours to judge"
+
+
+Row: TypeAlias = tuple[str, str, str]  # a hazard, how it stands, and what is known here
 
 
 def hazards(facts: dict[str, Any], units: dict[str, int]) -> list[dict[str, str]]:
@@ -16,10 +19,15 @@ def hazards(facts: dict[str, Any], units: dict[str, int]) -> list[dict[str, str]
 
     ``units`` counts releases by who bounded what a unit contributes, as a snapshot of a book does.
     """
+    rows = [*_promises(facts, units), *_workings(facts), *CIRCUMSTANCES]
+    return [{"hazard": name, "state": state, "here": text} for name, state, text in rows]
+
+
+def _promises(facts: dict[str, Any], units: dict[str, int]) -> list[Row]:
+    """What the numbers mean: epsilon, delta and the unit."""
     said, releases = units.get("said", 0) + units.get("", 0), facts["spent"]["charges"]
-    seeded = facts["seeded"]
     balance, delta = facts["balance"], facts["spent"]["delta"]
-    rows = [
+    return [
         (
             "A large epsilon protects little",
             YOURS,
@@ -45,6 +53,13 @@ def hazards(facts: dict[str, Any], units: dict[str, int]) -> list[dict[str, str]
                 else "The library bounded what each contributes, by its identifiers."
             ),
         ),
+    ]
+
+
+def _workings(facts: dict[str, Any]) -> list[Row]:
+    """What the library does about it."""
+    releases, seeded = facts["spent"]["charges"], facts["seeded"]
+    return [
         (
             "Neighbouring data sets that mean little",
             MET,
@@ -75,29 +90,33 @@ def hazards(facts: dict[str, Any], units: dict[str, int]) -> list[dict[str, str]
             if seeded
             else "No release is recorded as made with a seed.",
         ),
-        (
-            "Side channels: time, memory, errors",
-            PART,
-            "Errors and sizes of answers do not depend on the records. How long a question takes may: who asks should "
-            "not be able to measure it.",
-        ),
-        (
-            "Parameters tuned on the data",
-            PART,
-            "Choices made by the library's own search are charged. Whoever looked at the data otherwise has not been "
-            "counted.",
-        ),
-        (
-            "Bias against small groups",
-            YOURS,
-            "Noise is the same for every group, so that small ones suffer most; caps and bounds cut what is beyond "
-            "them. Answers come with intervals, and say what is cut.",
-        ),
-        (
-            "Trust, access and collection",
-            YOURS,
-            "A curator who sees the data is trusted. How it was collected, who has access and how long it is kept lie "
-            "outside of this book.",
-        ),
     ]
-    return [{"hazard": name, "state": state, "here": text} for name, state, text in rows]
+
+
+# what is the same of every book
+CIRCUMSTANCES: tuple[Row, ...] = (
+    (
+        "Side channels: time, memory, errors",
+        PART,
+        "Errors and sizes of answers do not depend on the records. How long a question takes may: who asks should "
+        "not be able to measure it.",
+    ),
+    (
+        "Parameters tuned on the data",
+        PART,
+        "Choices made by the library's own search are charged. Whoever looked at the data otherwise has not been "
+        "counted.",
+    ),
+    (
+        "Bias against small groups",
+        YOURS,
+        "Noise is the same for every group, so that small ones suffer most; caps and bounds cut what is beyond "
+        "them. Answers come with intervals, and say what is cut.",
+    ),
+    (
+        "Trust, access and collection",
+        YOURS,
+        "A curator who sees the data is trusted. How it was collected, who has access and how long it is kept lie "
+        "outside of this book.",
+    ),
+)
