@@ -397,3 +397,10 @@ def test_kept_bins_with_noise_beyond_squares_have_a_price(noise_multiplier):
 def test_products_that_no_bins_have_are_refused():
     with pytest.raises(ValueError, match="above its first"):
         ev.KeptBins(bins=4, products=(1.0, 5.0), noise_multiplier=1.0)
+
+
+def test_nothing_is_said_from_below_of_a_pass_inside_a_sample():
+    small = ev.BallsInBins(bins=10, event=ev.Gaussian(noise_multiplier=0.05))
+    low, high = dp.epsilon_bounds(ev.PoissonSampled(rate=0.5, event=small), 1e-5)
+    assert low == 0 < high
+    assert dp.epsilon_bounds(ev.PoissonSampled(rate=0.5, event=small.event), 1e-5)[0] > 0

@@ -68,7 +68,12 @@ def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int
         )
     if wanted is not Adjacency.ADD_REMOVE and not _all_gaussian(event.event):
         raise refusal(event, wanted, "inside a Poisson sample that pair is proved for Gaussian noise only")
-    return Resolved((Leaf(event, wanted, count),))
+    return Resolved((Leaf(event, wanted, count),), is_loose=_holds_passes(event.event))
+
+
+def _holds_passes(event: ev.Event) -> bool:
+    """Whether there are passes inside, which may be priced without amplification: then nothing follows from below."""
+    return any(isinstance(leaf, (ev.BallsInBins, ev.Shuffled)) for leaf in ev.leaves(event))
 
 
 def _truncated(event: ev.TruncatedPoissonSampled, count: int, wanted: Adjacency, group: int) -> Resolved:
@@ -82,7 +87,7 @@ def _fixed_size(event: ev.FixedSizeSampled, count: int, wanted: Adjacency, group
     refuse_groups(event, wanted, group)
     if wanted is not Adjacency.REPLACE:
         raise refusal(event, wanted, "sampling a fixed number is proved under 'replace' only")
-    return Resolved((Leaf(event, wanted, count),))
+    return Resolved((Leaf(event, wanted, count),), is_loose=_holds_passes(event.event))
 
 
 def _all_or_none(event: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
