@@ -18,7 +18,7 @@ from typing import Any
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting.pld import TIGHT
+from discreet.accounting.pld.composition import TIGHT
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified
 from searches.event_trees import COUNTS, Grower

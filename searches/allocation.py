@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet import events as ev
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld.composition import PLD
 from discreet.adjacency import Adjacency
 
 __all__ = ["check", "main"]

@@ -19,23 +19,23 @@ import numpy as np
 from mpmath import mpc, mpf
 
 from discreet import events as ev
-from discreet.accounting.atoms import Atoms, binary
-from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.contour import Contour
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
-from discreet.accounting.convolution import union
 from discreet.accounting.gaussian import profile_delta, profile_epsilon
-from discreet.accounting.grid import _profile_bounds
 from discreet.accounting.leaves.choices import _report
 from discreet.accounting.leaves.samplers import _amplified_epsilon
 from discreet.accounting.outward import FLOOR, growth, times
-from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
 from discreet.accounting.parts import Leaf
+from discreet.accounting.pld.atoms import Atoms, binary
+from discreet.accounting.pld.bounded_range import BoundedRange
+from discreet.accounting.pld.contour import Contour
+from discreet.accounting.pld.convolution import union
+from discreet.accounting.pld.grid import _profile_bounds
+from discreet.accounting.pld.pairs import GaussianShift, LaplaceShift, Pair, reverse
+from discreet.accounting.pld.replaced import ReplaceSampledGaussian
+from discreet.accounting.pld.sampling import Sampled
+from discreet.accounting.pld.transforms import Transform
 from discreet.accounting.rdp import leaf_curve
-from discreet.accounting.replaced import ReplaceSampledGaussian
-from discreet.accounting.sampling import Sampled
 from discreet.accounting.selection import Runs
-from discreet.accounting.transforms import Transform
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 

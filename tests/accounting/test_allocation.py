@@ -15,7 +15,7 @@ from discreet import events as ev
 from discreet.accounting.allocation import Allocated, Allocation
 from discreet.accounting.allocation_lattice import power
 from discreet.accounting.contraction import contract_atoms
-from discreet.accounting.pairs import GaussianShift
+from discreet.accounting.pld.pairs import GaussianShift
 from discreet.accounting.rdp import rdp_curve
 from discreet.mechanisms.factorization import BLT, Banded, LambdaCGD, Pattern, Strategy, Workload, kept_bins_event
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from discreet.accounting.contour import Contour
-from discreet.accounting.decay import far_envelope, near_envelope
 from discreet.accounting.gaussian import profile_delta
-from discreet.accounting.mixtures import Mixtures
+from discreet.accounting.pld.contour import Contour
+from discreet.accounting.pld.decay import far_envelope, near_envelope
+from discreet.accounting.pld.mixtures import Mixtures
 from discreet.errors import NotCertified
 
 KINDS = st.sampled_from(["remove", "add", "replace"])
@@ -92,9 +92,9 @@ def brute_force_delta(rate, sigma, count, epsilon):
 
 @pytest.mark.parametrize(("rate", "sigma", "epsilon"), [(0.1, 0.8, 0.3), (0.5, 1.5, 0.2), (0.02, 0.5, 0.1)])
 def test_two_steps_agree_with_a_double_sum(rate, sigma, epsilon):
-    from discreet.accounting.grid import LossGrid
-    from discreet.accounting.pairs import GaussianShift
-    from discreet.accounting.sampling import Sampled
+    from discreet.accounting.pld.grid import LossGrid
+    from discreet.accounting.pld.pairs import GaussianShift
+    from discreet.accounting.pld.sampling import Sampled
 
     low, high = LossGrid(((Sampled(rate, GaussianShift(1 / sigma)), 2),)).delta_bounds(epsilon)
     expected = brute_force_delta(rate, sigma, 2, epsilon)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting.atoms import Atoms
-from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.convolution import Composition
-from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.pairs import GaussianShift, LaplaceShift, reverse
-from discreet.accounting.pld import PLD, _contour
-from discreet.accounting.replaced import ReplaceSampledGaussian
-from discreet.accounting.sampling import Sampled, Supremum, Symmetric
+from discreet.accounting.pld.atoms import Atoms
+from discreet.accounting.pld.bounded_range import BoundedRange
+from discreet.accounting.pld.composition import PLD, _contour
+from discreet.accounting.pld.convolution import Composition
+from discreet.accounting.pld.lattice import lower, upper
+from discreet.accounting.pld.pairs import GaussianShift, LaplaceShift, reverse
+from discreet.accounting.pld.replaced import ReplaceSampledGaussian
+from discreet.accounting.pld.sampling import Sampled, Supremum, Symmetric
 from discreet.adjacency import Adjacency
 
 PAIRS = {

@@ -13,7 +13,7 @@ from scipy.stats import binom
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import calibrate, guarantee
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld.composition import PLD
 from discreet.errors import NotCertified
 from discreet.events import Event, tree
 

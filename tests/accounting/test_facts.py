@@ -13,9 +13,9 @@ import pytest
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import ACCOUNTANTS, facts
-from discreet.accounting.atoms import Atoms
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.parts import Leaf, Resolved
+from discreet.accounting.pld.atoms import Atoms
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified
 from discreet.events import tree

@@ -12,8 +12,8 @@ from mpmath import mpf
 import discreet as dp
 from discreet import Ledger
 from discreet import events as ev
-from discreet.accounting.bounded_range import BoundedRange
 from discreet.accounting.outward import product
+from discreet.accounting.pld.bounded_range import BoundedRange
 from searches import adding, small_arguments
 
 FORMULAS, TREES, BLOCKS = 300, 48, 6

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 import discreet as dp
-from discreet.accounting.atoms import Atoms
 from discreet.accounting.calibration import _bracket
 from discreet.accounting.conversion import rdp_to_delta
-from discreet.accounting.convolution import Composition
 from discreet.accounting.gaussian import _SLACK, _smallest, profile_delta
-from discreet.accounting.grid import LossGrid
 from discreet.accounting.guarantees import _account
-from discreet.accounting.lattice import upper
 from discreet.accounting.leaves.noise import _discrete_gaussian_pair
 from discreet.accounting.leaves.selections import _hull
 from discreet.accounting.outward import growth
-from discreet.accounting.pairs import GaussianShift, chernoff_beyond
+from discreet.accounting.pld.atoms import Atoms
+from discreet.accounting.pld.convolution import Composition
+from discreet.accounting.pld.grid import LossGrid
+from discreet.accounting.pld.lattice import upper
+from discreet.accounting.pld.pairs import GaussianShift, chernoff_beyond
+from discreet.accounting.pld.sampling import Sampled
 from discreet.accounting.rdp import rdp_curve
-from discreet.accounting.sampling import Sampled
 from discreet.accounting.selection import mean_runs, success
 from discreet.accounting.widened import Grouped
 

@@ -31,7 +31,7 @@ below it in convex order. Beyond ``MOST_BINS`` the price is that of so many.
 lattice. On the event A that one is not, convexity and Hölder's inequality give, for every p > 1, :math:`E[f(S/t); A]
 \le \max_i E[f(\ell_i); A] \le \Pr(A)^{1-1/p}\,(E f(\ell)^p)^{1/p}`. Divergences are never above those of one batch.
 
->>> from discreet.accounting.pairs import GaussianShift
+>>> from discreet.accounting.pld.pairs import GaussianShift
 >>> pair = Allocation(Allocated(bins=100, pair=GaussianShift(1.0)))
 >>> [round(float(side.profile(np.array([0.2]))[0]), 7) for side in (pair.attainable[0], pair)]
 [0.0046357, 0.0046357]
@@ -47,11 +47,11 @@ import numpy as np
 
 from discreet.accounting.allocation_lattice import Blocks, power
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.atoms import NOTHING
-from discreet.accounting.composite import Composite
 from discreet.accounting.contraction import contract_atoms
-from discreet.accounting.lattice import cells
-from discreet.accounting.pairs import Pair, Tails
+from discreet.accounting.pld.atoms import NOTHING
+from discreet.accounting.pld.composite import Composite
+from discreet.accounting.pld.lattice import cells
+from discreet.accounting.pld.pairs import Pair, Tails
 from discreet.errors import NotCertified
 
 __all__ = ["MOST_BINS", "Allocated", "Allocation", "MeanRatio"]

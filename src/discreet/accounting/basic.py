@@ -14,7 +14,7 @@ from functools import lru_cache
 from discreet.accounting.facts import approximate_of, facts_of, own_delta, pure_of
 from discreet.accounting.outward import times
 from discreet.accounting.parts import Leaf, Resolved, fold
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld.composition import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.sums import hopeless
 from discreet.accounting.views import smallest_delta

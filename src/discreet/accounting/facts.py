@@ -35,10 +35,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.atoms import binary, too_large
 from discreet.accounting.outward import check_bound, product, times
-from discreet.accounting.pairs import SMALLEST, GaussianShift, Pair
 from discreet.accounting.parts import Leaf, Resolved
+from discreet.accounting.pld.atoms import binary, too_large
+from discreet.accounting.pld.pairs import SMALLEST, GaussianShift, Pair
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
 from discreet.events import Event, NonPrivate

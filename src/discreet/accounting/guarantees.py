@@ -21,7 +21,7 @@ from discreet.accounting.neighbours import resolve
 from discreet.accounting.optimal import Optimal
 from discreet.accounting.outward import check_bound
 from discreet.accounting.parts import Leaf, Resolved, each_leaf
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld.composition import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.sums import pure_sum
 from discreet.accounting.tradeoff import TradeOff

@@ -1,11 +1,11 @@
 r"""Rényi DP (the moments accountant): a curve a leaf, curves add up, the best order converts.
 
 The divergence of order :math:`\alpha = 1 + c` is :math:`K(c)/c` for the log-moment-generating function K of the privacy
-loss, so sampled Gaussians share the certified quadrature of :mod:`discreet.accounting.mixtures`, at any real order.
+loss, so sampled Gaussians share the certified quadrature of :mod:`discreet.accounting.pld.mixtures`, at any real order.
 Losses without a closed form use their upper lattice, whose moments dominate. Both directions, the worse at each order.
 
 References: Mironov (2017); Mironov, Talwar and Zhang (2019); Wang, Balle and Kasiviswanathan (2019) for fixed-size
-sampling, which the exact replace profile of :class:`discreet.accounting.sampling.Symmetric` sharpens.
+sampling, which the exact replace profile of :class:`discreet.accounting.pld.sampling.Symmetric` sharpens.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from numpy.typing import ArrayLike
 from discreet import events as ev
 from discreet.accounting.arrays import Array
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
-from discreet.accounting.convolution import log_sum
 from discreet.accounting.facts import facts_of, own_delta, pair_of, pure_of, refusal_of, stated_curve
-from discreet.accounting.grid import LossGrid
-from discreet.accounting.lattice import upper
-from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.outward import product, times
-from discreet.accounting.pairs import GaussianShift, Pair, reverse
 from discreet.accounting.parts import Leaf, Resolved, fold
-from discreet.accounting.replaced import ReplaceSampledGaussian
-from discreet.accounting.sampling import Reversed, Sampled
+from discreet.accounting.pld.convolution import log_sum
+from discreet.accounting.pld.grid import LossGrid
+from discreet.accounting.pld.lattice import upper
+from discreet.accounting.pld.mixtures import Kind, Mixtures
+from discreet.accounting.pld.pairs import GaussianShift, Pair, reverse
+from discreet.accounting.pld.replaced import ReplaceSampledGaussian
+from discreet.accounting.pld.sampling import Reversed, Sampled
+from discreet.accounting.pld.transforms import Transform
 from discreet.accounting.sums import hopeless
-from discreet.accounting.transforms import Transform
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedEvent
 

@@ -31,14 +31,14 @@ import numpy as np
 from discreet import events as ev
 from discreet.accounting.allocation import FAST, MOST_BINS, Allocated, Allocation
 from discreet.accounting.arrays import Array
-from discreet.accounting.composite import compose, composed_pair, pairs_of
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.leaves.samplers import proved_under, refuse_groups
 from discreet.accounting.leaves.wrappers import one_event_a_pass
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.pairs import Pair
 from discreet.accounting.parts import Leaf, Part, Resolved
-from discreet.accounting.pld import PLD
+from discreet.accounting.pld.composite import compose, composed_pair, pairs_of
+from discreet.accounting.pld.composition import PLD
+from discreet.accounting.pld.pairs import Pair
 from discreet.accounting.rdp import rdp_curve
 from discreet.accounting.sums import mu_sum, pure_epsilon, rho_sum
 from discreet.adjacency import Adjacency

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.atoms import Atoms
-from discreet.accounting.bounded_range import BoundedRange
 from discreet.accounting.facts import LARGEST, Facts, register, scale_parameter, within
 from discreet.accounting.neighbours import restate
 from discreet.accounting.outward import product
-from discreet.accounting.pairs import Pair
 from discreet.accounting.parts import Resolved
+from discreet.accounting.pld.atoms import Atoms
+from discreet.accounting.pld.bounded_range import BoundedRange
+from discreet.accounting.pld.pairs import Pair
 from discreet.adjacency import Adjacency
 
 __all__ = ["epsilon_itself", "epsilon_over_one"]

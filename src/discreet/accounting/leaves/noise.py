@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.atoms import Atoms, DiscreteGaussianShift, binary, too_large
 from discreet.accounting.facts import LARGEST, LARGEST_MU, Facts, half_square, register, within
 from discreet.accounting.outward import inverse, share, times
-from discreet.accounting.pairs import SMALLEST, LaplaceShift, Pair
+from discreet.accounting.pld.atoms import Atoms, DiscreteGaussianShift, binary, too_large
+from discreet.accounting.pld.pairs import SMALLEST, LaplaceShift, Pair
 from discreet.errors import UnsupportedEvent
 
 __all__: list[str] = []

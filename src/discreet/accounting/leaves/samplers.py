@@ -34,15 +34,15 @@ from typing import Any
 from scipy.stats import binom
 
 from discreet import events as ev
-from discreet.accounting.atoms import too_large
-from discreet.accounting.composite import composed_pair, gaussian_mu
 from discreet.accounting.facts import LARGEST_MU, Facts, computable, register, stated_mu
 from discreet.accounting.neighbours import refusal, resolve
 from discreet.accounting.outward import SMALLEST, product, times
-from discreet.accounting.pairs import Pair
 from discreet.accounting.parts import Leaf, Resolved
-from discreet.accounting.replaced import ReplaceSampledGaussian
-from discreet.accounting.sampling import Sampled, Symmetric
+from discreet.accounting.pld.atoms import too_large
+from discreet.accounting.pld.composite import composed_pair, gaussian_mu
+from discreet.accounting.pld.pairs import Pair
+from discreet.accounting.pld.replaced import ReplaceSampledGaussian
+from discreet.accounting.pld.sampling import Sampled, Symmetric
 from discreet.accounting.sums import pure_epsilon
 from discreet.adjacency import Adjacency
 

@@ -15,13 +15,13 @@ import numpy as np
 
 from discreet import events as ev
 from discreet.accounting.arrays import Array
-from discreet.accounting.atoms import NOTHING, Atoms, too_large
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.guarantees import Guarantee, guarantee
 from discreet.accounting.neighbours import refusal, resolve
 from discreet.accounting.outward import times
-from discreet.accounting.pairs import Pair
 from discreet.accounting.parts import Leaf, Resolved
+from discreet.accounting.pld.atoms import NOTHING, Atoms, too_large
+from discreet.accounting.pld.pairs import Pair
 from discreet.accounting.rdp import ORDERS, rdp_curve
 from discreet.accounting.selection import Runs, runs_of
 from discreet.adjacency import Adjacency

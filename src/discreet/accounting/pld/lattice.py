@@ -21,8 +21,8 @@ import numpy as np
 
 from discreet.accounting.arrays import Array
 from discreet.accounting.outward import FLOOR
-from discreet.accounting.pairs import Pair, scale_by_loss
-from discreet.accounting.sampling import Supremum
+from discreet.accounting.pld.pairs import Pair, scale_by_loss
+from discreet.accounting.pld.sampling import Supremum
 from discreet.errors import NotCertified
 
 __all__ = ["Lattice", "cells", "lower", "slip", "upper"]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.pairs import SMALLEST, Pair, Tails
+from discreet.accounting.pld.pairs import SMALLEST, Pair, Tails
 
 __all__ = ["ReplaceSampledGaussian"]
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.atoms import NOTHING
-from discreet.accounting.pairs import SMALLEST, Pair, Tails, reverse
+from discreet.accounting.pld.atoms import NOTHING
+from discreet.accounting.pld.pairs import SMALLEST, Pair, Tails, reverse
 
 __all__ = ["Reversed", "Sampled", "Supremum", "Symmetric"]
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.accounting.accurate import UNIT, Bounded, exp_less_line, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.pairs import SMALLEST, Pair, Tails, chernoff_beyond
+from discreet.accounting.pld.accurate import UNIT, Bounded, exp_less_line, expm1, join, log1p
+from discreet.accounting.pld.pairs import SMALLEST, Pair, Tails, chernoff_beyond
 
 __all__ = ["NOTHING", "Atoms", "DiscreteGaussianShift", "TooLarge", "binary", "too_large"]
 

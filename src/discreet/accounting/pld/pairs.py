@@ -19,8 +19,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from discreet.accounting.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
+from discreet.accounting.pld.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
 from discreet.errors import UnsupportedEvent
 
 __all__ = ["GaussianShift", "LaplaceShift", "Pair", "Tails", "chernoff_beyond", "reverse", "scale_by_loss"]

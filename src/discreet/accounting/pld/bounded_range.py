@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.atoms import Atoms
 from discreet.accounting.outward import product
-from discreet.accounting.pairs import SMALLEST, Pair, Tails
+from discreet.accounting.pld.accurate import UNIT, Bounded, difference_of_sinhc, expm1, join, log1p
+from discreet.accounting.pld.atoms import Atoms
+from discreet.accounting.pld.pairs import SMALLEST, Pair, Tails
 
 __all__ = ["BoundedRange"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.accurate import Bounded
 from discreet.accounting.arrays import Array
-from discreet.accounting.atoms import Atoms
-from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.pairs import LaplaceShift
+from discreet.accounting.pld.accurate import Bounded
+from discreet.accounting.pld.atoms import Atoms
+from discreet.accounting.pld.bounded_range import BoundedRange
+from discreet.accounting.pld.pairs import LaplaceShift
 
 __all__ = ["Transform"]
 

@@ -10,17 +10,17 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.accurate import Bounded
 from discreet.accounting.arrays import Array
-from discreet.accounting.atoms import NOTHING, Atoms, too_large
-from discreet.accounting.convolution import OUTSIDE, Composition, Window
 from discreet.accounting.facts import LARGEST_MU, pair_of, stated_mu, within
-from discreet.accounting.grid import LossGrid
-from discreet.accounting.lattice import lower, upper
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.pairs import GaussianShift, Pair, reverse
 from discreet.accounting.parts import Choice, Leaf, Part
-from discreet.accounting.sampling import Supremum
+from discreet.accounting.pld.accurate import Bounded
+from discreet.accounting.pld.atoms import NOTHING, Atoms, too_large
+from discreet.accounting.pld.convolution import OUTSIDE, Composition, Window
+from discreet.accounting.pld.grid import LossGrid
+from discreet.accounting.pld.lattice import lower, upper
+from discreet.accounting.pld.pairs import GaussianShift, Pair, reverse
+from discreet.accounting.pld.sampling import Supremum
 from discreet.accounting.sums import mu_sum
 from discreet.adjacency import Adjacency
 

@@ -17,21 +17,21 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from discreet.accounting.arrays import Interval
-from discreet.accounting.atoms import NOTHING, Atoms
-from discreet.accounting.bounded_range import BoundedRange
-from discreet.accounting.composite import gaussian_mu, pairs_of
-from discreet.accounting.contour import Contour
 from discreet.accounting.facts import pair_of
 from discreet.accounting.gaussian import profile_delta, profile_epsilon
-from discreet.accounting.grid import LossGrid
-from discreet.accounting.mixtures import Kind, Mixtures
 from discreet.accounting.outward import FLOOR
-from discreet.accounting.pairs import GaussianShift, LaplaceShift, Pair, reverse
 from discreet.accounting.parts import Resolved, each_leaf
-from discreet.accounting.replaced import ReplaceSampledGaussian
-from discreet.accounting.sampling import Reversed, Sampled
+from discreet.accounting.pld.atoms import NOTHING, Atoms
+from discreet.accounting.pld.bounded_range import BoundedRange
+from discreet.accounting.pld.composite import gaussian_mu, pairs_of
+from discreet.accounting.pld.contour import Contour
+from discreet.accounting.pld.grid import LossGrid
+from discreet.accounting.pld.mixtures import Kind, Mixtures
+from discreet.accounting.pld.pairs import GaussianShift, LaplaceShift, Pair, reverse
+from discreet.accounting.pld.replaced import ReplaceSampledGaussian
+from discreet.accounting.pld.sampling import Reversed, Sampled
+from discreet.accounting.pld.transforms import Transform
 from discreet.accounting.sums import hopeless, pure_sum
-from discreet.accounting.transforms import Transform
 from discreet.errors import NotCertified
 
 __all__ = ["PLD"]

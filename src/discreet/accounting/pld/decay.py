@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.mixtures import Rule
+from discreet.accounting.pld.mixtures import Rule
 
 __all__ = ["far_envelope", "near_envelope"]
 

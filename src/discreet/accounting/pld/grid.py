@@ -2,7 +2,7 @@
 
 It serves what the contour cannot: losses with atoms, whose characteristic functions do not decay. A pair that runs
 alone is answered from its own profile; anything else is put on a lattice twice, never too low and never too high
-(:mod:`discreet.accounting.lattice`), and composed (:mod:`discreet.accounting.convolution`).
+(:mod:`discreet.accounting.pld.lattice`), and composed (:mod:`discreet.accounting.pld.convolution`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from discreet.accounting.arrays import Interval
-from discreet.accounting.convolution import Composition, union
-from discreet.accounting.lattice import Lattice, lower, slip, upper
 from discreet.accounting.outward import FLOOR, times
-from discreet.accounting.pairs import TINY, Pair
-from discreet.accounting.sampling import Supremum
+from discreet.accounting.pld.convolution import Composition, union
+from discreet.accounting.pld.lattice import Lattice, lower, slip, upper
+from discreet.accounting.pld.pairs import TINY, Pair
+from discreet.accounting.pld.sampling import Supremum
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 

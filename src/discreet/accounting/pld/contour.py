@@ -15,7 +15,7 @@ aliasing
     The sum equals :math:`\sum_m e^{mcP}\delta(\epsilon + mP)` (Poisson summation): every term is non-negative, so the
     sum is never too low. Terms m < 0 are at most :math:`e^{-|m|cP}`; terms m > 0 obey Chernoff's bound at a larger c.
 truncation
-    :mod:`discreet.accounting.stopping` bounds the integrand beyond the last node.
+    :mod:`discreet.accounting.pld.stopping` bounds the integrand beyond the last node.
 quadrature
     The error of K (:meth:`Rule.error`), times the repetitions.
 rounding
@@ -34,10 +34,10 @@ import numpy as np
 from scipy.optimize import brentq
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.mixtures import Mixtures, Rule
 from discreet.accounting.outward import FLOOR
-from discreet.accounting.stopping import Stop
-from discreet.accounting.transforms import Transform
+from discreet.accounting.pld.mixtures import Mixtures, Rule
+from discreet.accounting.pld.stopping import Stop
+from discreet.accounting.pld.transforms import Transform
 from discreet.errors import NotCertified
 
 __all__ = ["Contour", "Interval"]

@@ -1,7 +1,7 @@
 """Where the contour's sum may stop, and a bound on what it then leaves out.
 
 The integrand's modulus along the line is at most |φ(t)|/t², φ the characteristic function of the tilted loss. Envelopes
-of |φ| (:mod:`discreet.accounting.decay`) are laid over a grid of heights, a coarse one far up and a fine one below it;
+of |φ| (:mod:`discreet.accounting.pld.decay`) are laid over a grid of heights, a coarse one far up, a fine one below it;
 the sum stops at the lowest height above which every interval is small enough.
 """
 
@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.accounting.decay import far_envelope, near_envelope
-from discreet.accounting.mixtures import Mixtures
+from discreet.accounting.pld.decay import far_envelope, near_envelope
+from discreet.accounting.pld.mixtures import Mixtures
 from discreet.errors import NotCertified
 
 __all__ = ["Stop"]

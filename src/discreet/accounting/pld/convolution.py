@@ -17,8 +17,8 @@ import numpy as np
 from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
-from discreet.accounting.lattice import Lattice
 from discreet.accounting.outward import FLOOR, times
+from discreet.accounting.pld.lattice import Lattice
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
