@@ -50,7 +50,7 @@ OPERATIONS = [
     Case(
         "SynthesisFit of people, dates, chosen bins",
         lambda: TableSynthesizer(
-            1.0, 1e-6, bins=PrivateBins(3, 8), dates={"seen": ("2023-01-01", "2024-12-31")}
+            1.0, 1e-6, bins=PrivateBins(3), dates={"seen": ("2023-01-01", "2024-12-31")}
         ).operation(Declaration(FACTS, unit="who")),
         COLUMNS,
         FEWER,

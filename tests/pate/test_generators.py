@@ -80,7 +80,7 @@ MISTAKES = [
     ({"batch_size": 1}, "batch_size"),
     ({"lr": -1.0}, "lr"),
     ({"adjacency": "zero-out"}, "adjacency"),
-    ({"bins": PrivateBins(3, 8)}, "PrivateBins"),
+    ({"bins": PrivateBins(3)}, "PrivateBins"),
     ({"target": "shoe"}, "target"),
 ]
 

@@ -42,9 +42,7 @@ def test_dates_come_back_as_dates_and_follow_what_they_depend_on(frame):
     assert np.mean([(ward == "b") == (day.year >= 2022) for ward, day in present]) > 0.9
 
 
-@pytest.mark.parametrize(
-    "bins", [PrivateBins(8, 64), {"admitted": ["2020-01-01", "2022-01-01", "2023-12-31"]}], ids=str
-)
+@pytest.mark.parametrize("bins", [PrivateBins(8), {"admitted": ["2020-01-01", "2022-01-01", "2023-12-31"]}], ids=str)
 def test_counts_are_asked_by_dates_and_a_saved_model_knows_them(tmp_path, bins):
     fitted = synth(bins=bins)
     fitted.save(tmp_path / "model.npz")

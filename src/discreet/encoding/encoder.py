@@ -19,6 +19,7 @@ rows of a unit count is for queries: ``one_row_note`` says that one is read here
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,6 +127,18 @@ class Encoder:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
         run = self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
         return lambda: self._one_row_per_unit(*run())
+
+    def facts_of(self, data: Any) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The columns of a container in its own order, and those whose type, which a file declares, is of whole
+        numbers.
+        """
+        if isinstance(data, (str, os.PathLike)):
+            from discreet.encoding.sources import open_source
+
+            source = open_source(data, self.schema, self.unit, text=self.declaration.text)
+            return source.order, source.whole
+        names = data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
+        return tuple(map(str, names)), frozenset()
 
     def _one_row_per_unit(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
         if units is None:

@@ -51,6 +51,7 @@ class Source:
     elsewhere: Callable[[Any], Source] | None = field(default=None, repr=False)  # the same rows in another connection
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
     spelled: frozenset[str] = frozenset()  # columns of numbers whose type, which a file declares, is text
+    order: tuple[str, ...] = ()  # the columns of a file, as they stand there
 
 
 def open_source(
@@ -185,6 +186,7 @@ def _with_types(source: Source, file: Opened, schema: Schema) -> Source:
     typed = {name: types[file.called[name]] for name in source.names if name not in file.untyped}
     return replace(
         source,
+        order=tuple(file.called),
         whole=frozenset(name for name, kind in typed.items() if kind.is_integer() or isinstance(kind, nw.Boolean)),
         spelled=frozenset(
             name

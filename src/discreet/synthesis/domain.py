@@ -5,7 +5,8 @@ column            its cells
 ================  =====================================================================================================
 ``Categories``    one a label, ``other`` among them; without ``other``, a row with an unlisted or missing entry counts
                   nowhere, as in tables
-``Bounded``       bins between the bounds, and one more for missing entries, unless the schema says what they count as
+``Bounded``       bins between the bounds, and one more for missing entries, unless the schema says what they count as;
+                  within a bin, numbers lie as the column's shape says (``column_shape``)
 determined        none of its own: a *dependency* says its value for each label of another column
 ``Unlisted``      none: it is left out, as the unit's column is
 ================  =====================================================================================================
@@ -30,9 +31,10 @@ from discreet.encoding import Encoded, Encoder
 from discreet.errors import number, whole
 from discreet.random import Rng
 from discreet.schema import Bounded, Categories, Dates, Declaration, Times
-from discreet.synthesis.cell_values import drawn_numbers, shares_between
+from discreet.synthesis.column_shape import Shape, ends, spans, uniform_shape
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import as_iso_text, as_read, day, written_day
+from discreet.synthesis.measured_shape import ColumnGrid
 from discreet.synthesis.structural_zeros import category, mask_of
 
 __all__ = ["Domain", "PrivateBins"]
@@ -42,23 +44,14 @@ _MOST_BINS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class PrivateBins:
-    """At most ``count`` bins of about equal weight, chosen by noisy counts on ``grid`` equal steps between the bounds.
-
-    A twentieth of the budget pays for the choice, whatever the number of such columns.
+    """At most ``count`` cells of a bounded column, cut by its noisy shape: numbers that many records share are cells of
+    their own, and the rest has cells of about equal weight.
     """
 
     count: int = 16
-    grid: int = 256
 
     def __post_init__(self) -> None:
-        whole("grid", self.grid, low=whole("count", self.count, low=2), high=_MOST_BINS)
-
-    def edges(self, column: Bounded, noisy: NDArray[np.float64]) -> tuple[float, ...]:
-        """The steps at which the noisy weight passes 1/count, 2/count, …; reads nothing private."""
-        weight = np.cumsum(np.maximum(noisy, 0.0))
-        steps = np.linspace(column.low, column.high, self.grid + 1)
-        goals = weight[-1] * np.arange(1, self.count) / self.count
-        return _rising(column, steps[1:-1][np.searchsorted(weight, goals).clip(0, self.grid - 2)])
+        whole("count", self.count, low=2, high=_MOST_BINS)
 
 
 @dataclass(frozen=True)
@@ -78,6 +71,8 @@ class Domain:
     dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] = field(default_factory=dict)
     whole: Sequence[str] = ()  # bounded columns whose values are drawn as whole numbers
     dates: tuple[str, ...] = ()  # bounded columns of days, which are read and written as dates
+    texts: tuple[str, ...] = ()  # those of them that are written as ISO text, whatever the frame
+    shapes: Mapping[str, Shape] = field(default_factory=dict)  # of bounded columns, where they were measured
 
     def __post_init__(self) -> None:
         schema = self.declaration.schema
@@ -138,8 +133,19 @@ class Domain:
         return (chosen.count if isinstance(chosen, PrivateBins) else len(self.edges(name)) - 1) + _may_miss(column)
 
     def _bins_of(self, name: str) -> Any:
+        """A number, edges or ``PrivateBins``; of few whole numbers each is a cell, which needs no choice."""
         asked = self.bins.get(name, 16) if isinstance(self.bins, Mapping) else self.bins
-        return asked.count if isinstance(asked, PrivateBins) and name in self.dependencies else asked
+        if not isinstance(asked, PrivateBins):
+            return asked
+        first, last = ends(self._bounds(name), True)
+        if self.is_whole(name) and last - first <= asked.count:
+            return np.unique([self._bounds(name).low, *np.arange(first + 1, last), max(last, self._bounds(name).high)])
+        return asked.count if name in self.dependencies else asked
+
+    def _bounds(self, name: str) -> Bounded:
+        column = self.declaration.schema[name]
+        assert isinstance(column, Bounded)
+        return column
 
     @property
     def private(self) -> dict[str, PrivateBins]:
@@ -147,6 +153,27 @@ class Domain:
         schema = self.declaration.schema
         found = {name: self._bins_of(name) for name in self.names if isinstance(schema[name], Bounded)}
         return {name: asked for name, asked in found.items() if isinstance(asked, PrivateBins)}
+
+    @cached_property
+    def shaped(self) -> tuple[str, ...]:
+        """The columns whose shape is measured: bounded ones with more numbers than cells."""
+        schema = self.declaration.schema
+        return tuple(n for n in self.names if isinstance(schema[n], Bounded) and not self._is_listed(n))
+
+    def _is_listed(self, name: str) -> bool:
+        """Whether every cell of a column holds one whole number."""
+        if name in self.private or not self.is_whole(name):
+            return False
+        low, high = spans(self._bounds(name), self.edges(name), True)
+        return bool((high - low == 1).all())
+
+    def grid(self, name: str) -> ColumnGrid:
+        """What the shape of a column is measured on."""
+        return ColumnGrid(self._bounds(name), self.is_whole(name))
+
+    def shape(self, name: str) -> Shape:
+        """How the numbers of a column lie: as was measured, or evenly between the bounds."""
+        return self.shapes.get(name) or uniform_shape(self._bounds(name), self.is_whole(name))
 
     def edges(self, name: str) -> tuple[float, ...]:
         """The bins of a bounded column: [edge, next edge), the last one closed."""
@@ -157,7 +184,7 @@ class Domain:
             if count > _MOST_BINS:
                 raise ValueError(f"bins is {count}, but a column has at most {_MOST_BINS:,}.")
             edges = np.linspace(column.low, column.high, count + 1)
-            edges = np.array(_rising(column, np.rint(edges))) if self._is_whole(name) else edges
+            edges = np.array(_rising(column, np.rint(edges))) if self.is_whole(name) else edges
         else:
             edges = np.asarray([day(edge) if isinstance(edge, str) else edge for edge in asked], np.float64)
         rising = edges.ndim == 1 and 2 <= len(edges) <= _MOST_BINS + 1 and bool((np.diff(edges) > 0).all())
@@ -168,15 +195,22 @@ class Domain:
             )
         return tuple(map(float, edges))
 
-    def with_edges(self, edges: Mapping[str, tuple[float, ...]]) -> Domain:
-        """The same domain with bins that were chosen."""
+    def with_shapes(self, shapes: Mapping[str, Shape], least: float = 0.0) -> Domain:
+        """The same domain with shapes that were measured, and bins cut by them where they were to be chosen."""
         schema = self.declaration.schema
         every = {name: self._bins_of(name) for name in schema if isinstance(schema[name], Bounded)}
-        for name, found in edges.items():
-            every[name] = _rising(schema[name], np.rint(found)) if self._is_whole(name) else found
-        return replace(self, bins=every)
+        for name, asked in self.private.items():
+            first, *inner, last = shapes[name].cut(asked.count, least)
+            column = self._bounds(name)
+            every[name] = (min(first, column.low), *inner, max(last, column.high))
+        return replace(self, bins=every, shapes=shapes)
 
-    def _is_whole(self, name: str) -> bool:
+    def is_bounded(self, name: str) -> bool:
+        """Whether a column holds numbers, or days."""
+        return isinstance(self.declaration.schema[name], Bounded)
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a bounded column is of whole numbers, days among them."""
         return name in self.whole or name in self.dates or getattr(self.declaration.schema[name], "whole", False)
 
     def labels(self, name: str) -> list[Any]:
@@ -247,7 +281,7 @@ class Domain:
         return np.ascontiguousarray(found[:, keep])
 
     def values(self, codes: Codes, rng: Rng) -> dict[str, Any]:
-        """Records of such cells, by column: a label, or a number drawn uniformly within its bin; missing: ``None``."""
+        """Records of such cells, by column: a label, or a number drawn within its bin by the shape; missing: ``None``."""
         schema, found = self.declaration.schema, dict[str, Any]()
         for name in schema:
             if name in self.names:
@@ -264,16 +298,20 @@ class Domain:
         column = self.declaration.schema[name]
         if isinstance(column, Categories):
             return np.array(column.labels)[cells]
-        assert isinstance(column, Bounded)
-        numbers = drawn_numbers(column, self.edges(name), cells, self._is_whole(name), rng)
+        low, high = spans(self._bounds(name), self.edges(name), self.is_whole(name))
+        at = np.minimum(cells, len(low) - 1)
+        numbers = np.where(cells > at, math.nan, self.shape(name).draw(low[at], high[at], rng))
         return as_iso_text(numbers) if name in self.dates else numbers
 
     def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
         """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
-        column = self.declaration.schema[name]
-        assert isinstance(column, Bounded)
-        found = shares_between(column, self.edges(name), low, high, self._is_whole(name))
-        return np.append(found, 0.0) if _may_miss(column) else found
+        column, is_whole = self._bounds(name), self.is_whole(name)
+        first, last = spans(column, self.edges(name), is_whole)
+        low, high = (math.ceil(low), math.floor(high) + 1) if is_whole else (low, np.nextafter(high, math.inf))
+        every = self.shape(name).share(first, last)
+        found = self.shape(name).share(np.maximum(first, low), np.minimum(last, high))
+        shares = np.divide(found, every, out=np.zeros(len(every)), where=every > 0)
+        return np.append(shares, 0.0) if _may_miss(column) else shares
 
 
 def _may_miss(column: Bounded) -> bool:

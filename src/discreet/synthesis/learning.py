@@ -1,8 +1,8 @@
 """The course of a fit: measure, fit, look where the model is worst, measure there. All that reads records is here.
 
-Records are met in three ways, each through ``Spending``: counts on the grid of bins that are to be chosen, residuals of
-counts, and errors of the model so far. Everything else is a function of their noisy answers, of public facts and of
-public coins. The errors compare the data with the counts of records that the model itself draws.
+Records are met in three ways, each through ``Spending``: counts of a column's numbers, residuals of counts of cells,
+and errors of the model so far. Everything else is a function of their noisy answers, of public facts and of public
+coins. The errors compare the data with the counts of records that the model itself draws.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from discreet.encoding import Encoded
 from discreet.random import Streams
-from discreet.schema import Bounded
 from discreet.synthesis.choosing import choose, divide_budget, weigh
+from discreet.synthesis.column_shape import Shape
 from discreet.synthesis.counting import Codes, Columns, counts
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes
 from discreet.synthesis.evidence import Evidence
+from discreet.synthesis.measured_shape import measure_shape
 from discreet.synthesis.plan import SynthesisPlan
 from discreet.synthesis.raking import Target, rake
 from discreet.synthesis.spending import Spending, error_of
@@ -31,6 +32,7 @@ __all__ = ["Progress", "TableEngine", "learn", "rake_tables"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
+_LIGHTEST = 4.0  # standard deviations of a column's noisy counts: no cell is cut lighter
 _DRAWN = 1 << 18  # records that the model draws to be compared with the data: a speed knob
 
 
@@ -70,23 +72,20 @@ class _LearningRun:
     ) -> None:
         self.plan, self.streams, self.engine, self.progress = plan, streams, engine, progress
         self.spending = Spending(plan.rho, plan.adjacency, streams)
-        self.domain = self._choose_bins(rows)
+        self.domain = self._shape_columns(rows)
         self.codes: Codes = self.domain.codes(rows)
         self.evidence = Evidence(self.domain.sizes, plan.total)
         self.rounds = 0
 
-    def _choose_bins(self, rows: Encoded) -> Domain:
-        """The domain, with bins chosen by noisy counts where they were to be."""
-        private = self.plan.domain.private
-        edges = dict[str, tuple[float, ...]]()
-        for name, asked in private.items():
-            column, numbers = self.plan.domain.declaration.schema[name], self.plan.domain.numbers(rows, name)
-            assert isinstance(column, Bounded)
-            scaled = (numbers - column.low) / (column.high - column.low)
-            cells = np.minimum(scaled[~np.isnan(scaled)] * asked.grid, asked.grid - 1).astype(np.int32)
-            exact = counts(np.ascontiguousarray(cells[None, :]), (0,), (asked.grid,))
-            edges[name] = asked.edges(column, self.spending.counts(exact, self.plan.share("bins") / len(private)))
-        return self.plan.domain.with_edges(edges) if edges else self.plan.domain
+    def _shape_columns(self, rows: Encoded) -> Domain:
+        """The domain with the shape of each bounded column, and cells that were cut by it where none are declared."""
+        domain = self.plan.domain
+        shapes = dict[str, Shape]()
+        for name in domain.shaped:
+            share = self.plan.share("values") / len(domain.shaped)
+            shapes[name] = measure_shape(domain.grid(name), domain.numbers(rows, name), self.spending, share)
+        noise = self.spending.deviation(self.plan.share("columns") / len(domain.names))
+        return domain.with_shapes(shapes, least=_LIGHTEST * noise) if shapes else domain
 
     def columns(self) -> None:
         """The total, unless it is declared, and each column alone."""

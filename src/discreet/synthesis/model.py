@@ -44,6 +44,7 @@ class Model:
     tables: Sequence[Floats] = field(repr=False)
     kind: Kind = "polars"
     statement: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    order: tuple[str, ...] = ()  # the columns of the data, as they stood there
 
     @property
     def total(self) -> float:
@@ -54,7 +55,11 @@ class Model:
         """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given."""
         source = as_rng(rng)
         rows = round(self.total) if n is None else n
-        return as_frame(self.kind, self.domain.values(self.codes(rows, source), source))
+        values, domain = self.domain.values(self.codes(rows, source), source), self.domain
+        columns = {n: values[n] for n in sorted(values, key=lambda n: self.order.index(n) if n in self.order else -1)}
+        dates = [n for n in values if n in domain.dates and n not in domain.texts]
+        whole_ones = [n for n in values if domain.is_bounded(n) and domain.is_whole(n) and n not in domain.dates]
+        return as_frame(self.kind, columns, whole_ones, dates)
 
     def codes(self, n: int, rng: RngLike = None) -> Codes:
         """``n`` synthetic records as cells, one row a modelled column."""

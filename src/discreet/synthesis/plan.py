@@ -1,6 +1,6 @@
 """What a fit will do, from public facts alone: its budget, its rounds, how large its model may become.
 
-A fit has a fixed course. Bins, where they are to be chosen; the total and every column alone; the noisy errors of all
+A fit has a fixed course. The shape of each bounded column; the total and every column alone; the noisy errors of all
 pairs; the pairs that are worth it; the noisy errors, under the model so far, of all pairs and of the larger sets that
 the model keeps together; the sets that are worth it. What is left at the end goes once more to what was measured.
 """
@@ -8,8 +8,8 @@ the model keeps together; the sets that are worth it. What is left at the end go
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -35,7 +35,7 @@ _MOST_RECORDS = 1 << 40  # up to which errors are exact: ``spending``
 _MOST_NOISE = 10**6  # beyond which the grid of the noise would be too coarse for small shares of the budget
 _MOST_SETS = 1 << 23  # sets of three and more columns within those of the workload
 _MOST_CANDIDATES = 1 << 13
-SHARES = {"bins": 0.05, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
+SHARES = {"values": 0.1, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,14 @@ class SynthesisPlan:
 
     def share(self, name: str) -> float:
         """The budget of a stage."""
-        used = {stage: part for stage, part in SHARES.items() if stage != "bins" or self.domain.private}
+        used = {stage: part for stage, part in SHARES.items() if stage != "values" or self.domain.shaped}
         return self.rho * _INSIDE * used.get(name, 0.0)
+
+    def with_whole(self, names: Collection[str]) -> SynthesisPlan:
+        """The same plan, where a file's own types say which bounded columns are of whole numbers."""
+        schema = self.domain.declaration.schema
+        told = [n for n in schema if n in names and self.domain.is_bounded(n) and not self.domain.is_whole(n)]
+        return replace(self, domain=replace(self.domain, whole=(*self.domain.whole, *told))) if told else self
 
     @property
     def pairs(self) -> list[Columns]:
@@ -113,7 +119,7 @@ class SynthesisPlan:
         ones = [min(self._expected_error((i,), self.share("columns") / len(sizes)) / n, 1.0) for i in range(len(sizes))]
         pairs = self.pairs
         measured = max(min(len(sizes) - 1, len(pairs)), 1)
-        rest = self.rho * _INSIDE - sum(map(self.share, ("bins", "columns", "first errors", "second errors")))
+        rest = self.rho * _INSIDE - sum(map(self.share, ("values", "columns", "first errors", "second errors")))
         twos = [min(self._expected_error(pair, rest / measured) / n, 1.0) for pair in pairs]
         known = dict(zip(pairs, twos, strict=True)) | {(i,): one for i, one in enumerate(ones)}
         return SynthesisExplanation(

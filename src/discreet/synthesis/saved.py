@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.errors import whole
 from discreet.schema import Bounded, Categories, Declaration, declaration
+from discreet.synthesis.column_shape import Shape
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind
 from discreet.synthesis.model import Model
@@ -23,7 +24,7 @@ from discreet.synthesis.trees import JunctionTree
 
 __all__ = ["load", "save"]
 
-FORMAT = "discreet synthetic table 1"
+FORMAT, OLDER = "discreet synthetic table 2", ("discreet synthetic table 1",)  # which knew no shapes
 _BAD = "{path!r} holds no model made by discreet.synthesis: {why}."
 _KINDS: tuple[Kind, ...] = ("pandas", "polars", "pyarrow", "columns")
 
@@ -41,6 +42,9 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "dependencies": {n: [source, list(values.items())] for n, (source, values) in domain.dependencies.items()},
         "whole": list(domain.whole),
         "dates": list(domain.dates),
+        "texts": list(domain.texts),
+        "order": list(model.order),
+        "shapes": {n: [list(s.edges), list(s.weights), s.is_whole] for n, s in domain.shapes.items()},
         "cliques": model.tree.cliques,
         "parents": model.tree.parents,
     }
@@ -63,7 +67,7 @@ def load(path: str | os.PathLike[str]) -> Model:
     try:
         with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
             facts = json.loads(bytes(arrays["facts"]).decode())
-            if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+            if not isinstance(facts, dict) or facts.get("format") not in (FORMAT, *OLDER):
                 raise ValueError(f"it does not say {FORMAT!r}")
             tables = [np.asarray(arrays[f"table{k}"], np.float64) for k in range(len(facts["cliques"]))]
         return _model(facts, tables)
@@ -79,6 +83,8 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
         {name: (source, dict(map(tuple, values))) for name, (source, values) in facts["dependencies"].items()},
         tuple(facts["whole"]),
         tuple(facts.get("dates", ())),
+        tuple(facts.get("texts", facts.get("dates", ()))),
+        {n: Shape(tuple(e), tuple(w), bool(is_whole)) for n, (e, w, is_whole) in facts.get("shapes", {}).items()},
     )
     cliques = tuple(tuple(whole("cliques", i) for i in clique) for clique in facts["cliques"])
     tree = JunctionTree(domain.sizes, cliques, tuple(whole("parents", p) for p in facts["parents"]))
@@ -92,7 +98,7 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
             raise ValueError("its tables are of different totals")
     if facts["kind"] not in _KINDS:
         raise ValueError("its kind of frame is unknown")
-    return Model(domain, tree, tables, facts["kind"], dict(facts["statement"]))
+    return Model(domain, tree, tables, facts["kind"], dict(facts["statement"]), tuple(facts.get("order", ())))
 
 
 def _check_place(tree: JunctionTree, place: int) -> None:

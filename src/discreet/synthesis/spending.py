@@ -11,7 +11,7 @@ Sensitivities, in L2, for one record more or less, and for one exchanged for ano
 ==================  ================================================  =================================================
 measured            add-remove                                        replace
 ==================  ================================================  =================================================
-counts of bins      1: one cell by one                                √2: two cells by one each
+counts of numbers   1: one part of a depth by one                     √2: two parts by one each
 residual of R       √Π d(d - 1): ``counting.whole_residual``          ``counting.difference_square``
 k errors            √k: ‖M_c(D) - M_c(model)‖₁ moves by at most one   2√k: it moves by at most two
                     for each c, since the model is made of noisy
@@ -63,6 +63,10 @@ class Spending:
     def counts(self, exact: NDArray[np.int64], rho: float) -> Floats:
         """Noisy counts of cells, of which a record is in one at most."""
         return self._noisy(exact, Fraction(2 if self._replaced else 1), rho)
+
+    def deviation(self, rho: float) -> float:
+        """The standard deviation of the noise on such a count."""
+        return math.sqrt((2 if self._replaced else 1) / (2 * rho))
 
     def residual(self, codes: Codes, columns: Columns, sizes: Sequence[int], rho: float) -> tuple[Floats, float]:
         """The noisy residual of a set of columns, and the standard deviation of the noise on each cell's count."""

@@ -15,9 +15,9 @@ from discreet.events import Event
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
-from discreet.schema import Declaration, Schema, as_declaration
+from discreet.schema import Bounded, Declaration, Schema, as_declaration
 from discreet.synthesis.dates import declared_dates, with_dates
-from discreet.synthesis.domain import Domain
+from discreet.synthesis.domain import Domain, PrivateBins
 from discreet.synthesis.frames import kind_of_frame
 from discreet.synthesis.learning import Progress, TableEngine, learn
 from discreet.synthesis.model import Model
@@ -39,12 +39,16 @@ class TableSynthesizer:
     "residual" fits it by raking; "mbi" by the library of that name (``pip install "discreet[mbi]"``), which is slower.
 
     Parameters that are public facts: ``workload`` (sets of columns whose counts matter, all sets of three by default; a
-    number, a list, or a mapping to weights), ``bins`` of bounded columns (a number, edges, or ``PrivateBins()``; by
-    column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``), ``dependencies`` (``{"grade": ("school",
-    {"primary": 1, ...})}``: a column that another determines), ``whole`` (bounded columns of whole numbers), ``dates``
+    number, a list, or a mapping to weights), ``bins`` of bounded columns (``PrivateBins()``, the default, cuts by the
+    column's noisy shape; a number; edges; by column), ``structural_zeros`` (``{("sex", "role"): [("f", "husband")]}``),
+    ``dependencies`` (``{"grade": ("school", {"primary": 1, ...})}``: a column that another determines), ``whole``
+    (bounded columns of whole numbers, beside those of which the schema or a file's own types say so), ``dates``
     (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day, beside those
     that the schema declares as ``Dates``), ``total`` (the number of records, declared; otherwise it is measured).
     ``max_cells`` caps the model, and memory with it.
+
+    Rows come back as they went in: the kind of frame, the order of columns, whole numbers and days as such, and numbers
+    that many records share (nothing earned, forty hours) as often as they were.
 
     Guarantee: (epsilon, delta) for one record, or for a unit of the declaration, of which one row counts; the event is
     one Gaussian release (``spending`` has the proof).
@@ -65,7 +69,7 @@ class TableSynthesizer:
         unit: str = ONE_RECORD,
         max_cells: int = 1_000_000,
         total: float | None = None,
-        bins: Any = 16,
+        bins: Any = None,
         structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None,
         dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None,
         whole: Sequence[str] = (),
@@ -93,7 +97,13 @@ class TableSynthesizer:
         dates = declared_dates(facts.schema, self.dates or {})
         facts = with_dates(facts, dates)
         domain = Domain(
-            facts, self.bins, self.structural_zeros or {}, self.dependencies or {}, tuple(self.whole), tuple(dates)
+            facts,
+            self._bins(facts.schema),
+            self.structural_zeros or {},
+            self.dependencies or {},
+            tuple(self.whole),
+            tuple(dates),
+            tuple(self.dates or {}),
         )
         plan = SynthesisPlan(
             domain,
@@ -104,6 +114,12 @@ class TableSynthesizer:
             self.max_cells,
         )
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
+
+    def _bins(self, schema: Schema) -> Any:
+        """Cells by each column's noisy shape, where nothing else is asked."""
+        if self.bins is not None and not isinstance(self.bins, Mapping):
+            return self.bins
+        return {n: PrivateBins() for n, c in schema.items() if isinstance(c, Bounded)} | dict(self.bins or {})
 
     def explain(self, schema: Schema | Declaration | str | PathLike[str], n: int) -> SynthesisExplanation:
         """What a fit to about ``n`` records costs, and which error its noise alone brings; reads nothing."""
@@ -192,12 +208,14 @@ class SynthesisFit:
 
     def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
         """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
-        read, kind, streams = self.plan.domain.encoder.prepare(data), kind_of_frame(data), Streams(rng)
-        engine = self._engine()
+        encoder, kind, streams = self.plan.domain.encoder, kind_of_frame(data), Streams(rng)
+        read, engine = encoder.prepare(data), self._engine()
+        order, whole = encoder.facts_of(data)
+        plan = self.plan.with_whole(whole)
 
         def run() -> Release[Model]:
-            domain, tree, tables = learn(self.plan, read(), streams, engine, self.progress)
-            model = Model(domain, tree, tables, kind, self._statement(streams.reproducible))
+            domain, tree, tables = learn(plan, read(), streams, engine, self.progress)
+            model = Model(domain, tree, tables, kind, self._statement(streams.reproducible), order)
             return Release(model, self.event, reproducible=streams.reproducible, label=self.label, unit=self.unit)
 
         return run
