@@ -281,7 +281,7 @@ class Domain:
         return np.ascontiguousarray(found[:, keep])
 
     def values(self, codes: Codes, rng: Rng) -> dict[str, Any]:
-        """Records of such cells, by column: a label, or a number drawn within its bin by the shape; missing: ``None``."""
+        """Records of such cells, by column: a label, or a number of its bin, by the shape; missing: ``None``."""
         schema, found = self.declaration.schema, dict[str, Any]()
         for name in schema:
             if name in self.names:
