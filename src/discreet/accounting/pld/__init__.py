@@ -8,3 +8,5 @@
 * ``contour`` (``stopping``, ``decay``): composition by a contour integral;
 * ``grid`` (``lattice``, ``convolution``): composition on a lattice, by tilting and one Fourier transform.
 """
+
+__all__: list[str] = []  # each file is imported by its name
