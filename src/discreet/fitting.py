@@ -1,8 +1,11 @@
-"""What every estimator of this room is: public facts in, a plan with its event, and one ``fit`` on the one path.
+"""What every estimator is: public facts in, a plan with its event, and one ``fit`` on the one path.
 
 A *plan* is made from parameters and the number of features alone. It states its event; then it reads bounded rows,
-adds noise to sums of them, and gives what is learnt. Everything else (types and shapes before the charge, labels, the
-charge itself, scikit-learn's manners) is here, once.
+and gives what is learnt. Everything else (types and shapes before the charge, labels, the charge itself, scikit-learn's
+manners) is here, once; ``linear`` and ``estimators`` stand on it.
+
+Parameters are fields of dataclasses: a shared one is declared once, and scikit-learn, editors and type checkers see one
+explicit constructor. A subclass that adds parameters is decorated as ``PrivateEstimator`` is.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,21 +22,17 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.encoding import features as reading
-from discreet.encoding.bounds import declared_features, per_feature
+from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import KnowsOtherNames
+from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
-from discreet.mechanisms import Budget
-from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
+from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
-    from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["EstimatorFit", "FitPlan", "PrivateEstimator"]
-
-FARTHEST = 1e100
+__all__ = ["Fit", "FitPlan", "PrivateEstimator"]
 
 
 class FitPlan(ABC):
@@ -51,17 +51,19 @@ class FitPlan(ABC):
         """
 
 
-class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the estimators; a subclass says what its plan is."""
 
     supervised: ClassVar[bool] = True
 
-    epsilon: float
-    delta: float
-    bounds: Any
-    adjacency: str
-    unit: str
-    random_state: Any
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    bounds: Any = None
+    adjacency: str = "add-remove"
+    unit: str = ONE_RECORD
+    random_state: Any = None
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -77,38 +79,22 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
         """Class numbers, -1 where a label is none; or scaled targets, NaN where one is missing."""
         return Labels(self.classes).codes(y)
 
+    def _warn(self) -> None:
+        """Say, before a fit, what its user should know of the parameters."""
+
     # --- public facts --------------------------------------------------------------------------------------------
 
-    @property
-    def _budget(self) -> Budget:
-        return Budget(epsilon=self.epsilon, delta=self.delta)
-
-    @property
-    def _movement(self) -> int:
-        """How many records' parts a neighbour changes: under replace one leaves and another comes."""
-        if Adjacency(self.adjacency) is Adjacency.ZERO_OUT:
-            raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
-        return 2 if Adjacency(self.adjacency) is Adjacency.REPLACE else 1
-
-    def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.bounds is None:
-            raise ValueError("bounds is None, but must be declared: (lower, upper), numbers or one a feature.")
-        low, high = per_feature(self.bounds, features, getattr(self, "feature_names_in_", None))
-        wide = np.maximum(np.abs(low), np.abs(high))
-        if not ((wide <= FARTHEST) & (high - low >= 1 / FARTHEST)).all():  # variances are squares of these
-            raise ValueError(
-                f"bounds must lie within ±{FARTHEST:g}, each lower one below its upper one by {1 / FARTHEST:g} or "
-                "more: change the units."
-            )
-        return low, high
-
     def privacy_event(self, n_features: int | None = None) -> events.Event:
-        """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged."""
+        """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged.
+
+        ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with
+        one entry a feature, or an estimator that was fitted).
+        """
         return self._plan(self._known_features(n_features)).event
 
-    def operation(self, n_features: int | None = None) -> EstimatorFit:
+    def operation(self, n_features: int | None = None) -> Fit:
         """Fitting this estimator, with its parameters of now, as an operation: ``release`` gives a fitted copy."""
-        return EstimatorFit(clone(self), self._known_features(n_features))
+        return Fit(clone(self), self._known_features(n_features))
 
     def _known_features(self, n_features: int | None) -> int:
         known = n_features or getattr(self, "n_features_in_", None) or declared_features(self.bounds)
@@ -116,21 +102,21 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
             raise ValueError("n_features is None, but the cost depends on the number of columns: pass it.")
         return int(known)
 
+    @property
+    def _adjacency(self) -> Adjacency:
+        return Adjacency(self.adjacency)
+
     # --- fitting -------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, *, book: Chargeable | None = None) -> Any:
-        """Fit privately. ``book`` is charged before a value is read."""
-        rows = reading.check_features(self, X, declared=declared_features(self.bounds))
-        charged(EstimatorFit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
-        return self
+        """Fit privately. ``book`` is charged before a value is read; what ``fit`` then does cannot cost more.
 
-    def _table(self, X: Any) -> NDArray[np.float64]:
-        """Rows to predict for: cut to the bounds the model knows, the middle of them where a number is missing."""
-        check_is_fitted(self)
-        rows = reading.table(self, X)
-        low, high = self._sides(self.n_features_in_)
-        with np.errstate(invalid="ignore"):
-            return np.where(np.isnan(rows), (low + high) / 2, np.clip(rows, low, high))
+        The charge protects ``unit``: one record, or whom each row is all of, on the caller's word. A record with what
+        is missing or was not declared never fails: each estimator says how it counts.
+        """
+        rows = reading.check_features(self, X, declared=declared_features(self.bounds))
+        charged(Fit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
+        return self
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -139,8 +125,9 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
 
 
 @dataclass(frozen=True)
-class EstimatorFit:
-    """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets.
+class Fit:
+    """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets, and gives
+    a fitted copy, or the estimator itself if ``in_place``.
 
     >>> from discreet.estimators import GaussianNB
     >>> fit = GaussianNB(bounds=(0, 1), epsilon=1.0).operation(n_features=2)
@@ -152,15 +139,20 @@ class EstimatorFit:
     n_features: int
     in_place: bool = False
 
+    @cached_property
+    def plan(self) -> FitPlan:
+        """What it will do, with the parameters of when it was first asked."""
+        return self.estimator._plan(self.n_features)  # type: ignore[no-any-return]
+
     @property
     def event(self) -> events.Event:
         """The cost, from public facts alone."""
-        return self.estimator._plan(self.n_features).event  # type: ignore[no-any-return]
+        return self.plan.event
 
     @property
     def asked(self) -> tuple[float | None, float | None]:
         """Epsilon and delta it is asked for with."""
-        return getattr(self.estimator, "epsilon", None), getattr(self.estimator, "delta", None)
+        return self.estimator.epsilon, self.estimator.delta
 
     @property
     def unit(self) -> str:
@@ -188,18 +180,20 @@ class EstimatorFit:
         rows = reading.check_features(model, X, declared=declared_features(model.bounds))
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
-        targets = reading.column(y, len(rows)) if model.supervised else None
         if len(rows) > reading.MOST:
             raise ValueError("X has more records than sums of them are proved for, 2^29.")
+        targets = reading.column(y, len(rows)) if model.supervised else None
         if targets is not None:
             model._check_targets(targets)
-        plan, unit = model._plan(self.n_features), self.unit
+        # a copy has learnt the columns' names from X, by which bounds may be given
+        plan, unit = self.plan if self.in_place else model._plan(self.n_features), self.unit
         noise = random.from_state(model.random_state if rng is None else rng)
+        model._warn()
 
+        @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Any]:
-            with np.errstate(all="ignore"):  # whatever NumPy is told elsewhere, no record makes it warn or fail
-                read = np.empty(0) if targets is None else model._read_targets(targets)
-                learnt = plan.learn(rows.read(), read, noise)
+            read = np.empty(0) if targets is None else model._read_targets(targets)
+            learnt = plan.learn(rows.read(), read, noise)
             for name, value in learnt.items():
                 setattr(model, name, value)
             model.event_, model.reproducible_ = plan.event, noise.reproducible

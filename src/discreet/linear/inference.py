@@ -106,11 +106,9 @@ class Inference:
 
         @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Coefficients]:
-            rows, (read, usable) = table.read(), probe._read_targets(targets)
-            records, jacobian = (
-                intervals.mapping.records(rows, read, usable),
-                _jacobian(intervals.mapping, self.n_features),
-            )
+            rows = table.read()
+            records = intervals.mapping.records(rows, probe._read_targets(targets))
+            jacobian = _jacobian(intervals.mapping, self.n_features)
             if isinstance(intervals, SquaresIntervals):
                 estimate, variances = intervals.solve(records, jacobian, noise)
                 low, high = probe._interval()

@@ -119,9 +119,10 @@ class Map:
         rows = self(features)[:, : features.shape[1]]
         return np.asarray(rows * self.norm * self.scale + self.shift)
 
-    def records(self, features: NDArray[np.float64], targets: NDArray[Any], usable: NDArray[np.bool_]) -> Records:
-        """Rows with the unusable blanked."""
+    def records(self, features: NDArray[np.float64], targets: NDArray[Any]) -> Records:
+        """Rows with the unusable blanked: a class number below 0, a target or a feature that is not finite."""
         rows = self(features)
+        usable = np.isfinite(targets) if targets.dtype.kind == "f" else targets >= 0
         usable = usable & ~np.isnan(rows[:, 0]) if rows.shape[1] else usable
         rows[~usable] = 0.0
         return Records(rows, np.where(usable, targets, 0), usable)
