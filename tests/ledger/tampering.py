@@ -19,7 +19,7 @@ from discreet.ledger.chain import Entry, read, tip
 from discreet.ledger.pricing import price
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import outcome
-from discreet.ledger.writing import Writing
+from discreet.ledger.ledger import Writing
 
 Tampering = Callable[[sa.Connection], None]
 
