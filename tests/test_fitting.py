@@ -58,7 +58,7 @@ def test_a_model_with_a_penalty_of_its_own_takes_no_other() -> None:
     for kind in (linear.Ridge, linear.Lasso, linear.ElasticNet):
         assert kind(3.0).alpha == 3.0
         with pytest.raises(TypeError, match="regularization"):
-            kind(regularization=1.0)  # type: ignore[call-arg]
+            kind(regularization=1.0)
 
 
 @pytest.mark.parametrize(("solver", "most"), [("gd", 5), ("sgd", 2), ("svrg", 3), ("output", 1)])

@@ -216,4 +216,6 @@ def _entries(values: Any, column: Column) -> _Found:
         return moments(values)
     if isinstance(column, Categories) and column.textual:
         return texts(values)
-    return doubles(values, truth=are_truths(column))
+    if isinstance(column, (Bounded, Categories)):
+        return doubles(values, truth=are_truths(column))
+    raise ValueError(f"A column is declared as {type(column).__name__}, which is not read from a mapping.")

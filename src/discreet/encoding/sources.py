@@ -224,7 +224,9 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
     spelled = isinstance(dtype, _TEXTUAL)
     if kind == "text":
         return engine.text(name, spelled=spelled, mended=mended)
-    return engine.double(name, spelled=spelled, truth=are_truths(column))
+    if kind == "number":
+        return engine.double(name, spelled=spelled, truth=are_truths(column))
+    raise ValueError(f"Column {name!r} is read as {kind!r}, but there are 'integer', 'text' and 'number'.")
 
 
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:

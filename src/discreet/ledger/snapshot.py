@@ -12,7 +12,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import chain, tree
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.filters import Reading
 from discreet.ledger.integrity import Verified
 from discreet.ledger.stages import Stage
@@ -205,8 +205,10 @@ class _History:
         elif entry.kind == "raise":
             self._nodes[entry.book] = self._nodes[entry.book].raise_limit(*entry.increment)
             self.raises += [entry] if entry.book == self._name else []
-        else:
+        elif entry.kind in ("charge", "plan", "reserve"):
             self._charge(entry, charges)
+        else:
+            raise ChainBroken(f"Entry {entry.seq} is of the kind {entry.kind!r}, which no ledger writes.")
 
     def _charge(self, entry: Entry, charges: int) -> None:
         path = [self._nodes[each] for each in tree.lineage(entry.book) if each in self._nodes]

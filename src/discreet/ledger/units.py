@@ -11,7 +11,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
-from discreet.errors import UnitMismatch, number, positive
+from discreet.errors import UnitMismatch, choice, number, positive
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
@@ -51,11 +51,12 @@ class Charged:
 
     def __str__(self) -> str:
         words = {
+            "record": "",
             "enforced": ", bounded by the library",
             "said": ", as the caller said",
             "converted": f", up to {self.rows:,} a unit",
         }
-        return self.unit + words.get(self.by, "")
+        return self.unit + choice("by", self.by, words)
 
 
 def checked_asked(asked: object) -> tuple[float, float]:
