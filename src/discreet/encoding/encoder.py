@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.dates import DAY
 from discreet.encoding.columns import (
     Words,
     check_type,
@@ -39,7 +40,6 @@ from discreet.encoding.columns import (
 )
 from discreet.encoding.values import are_truths
 from discreet.mechanisms.records import quiet_doubles
-from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder", "one_row_note"]

@@ -11,9 +11,9 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from discreet.dates import SPELLED
 from discreet.encoding.values import NUMERAL, TRUTHS
 from discreet.errors import DiscreetError, choice
-from discreet.moments import SPELLED
 
 __all__ = ["Engine", "EngineFailed", "PlanFailed", "as_columns", "plan_or_fail", "quietly"]
 
