@@ -63,7 +63,7 @@ def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
 
 
 def for_group(leaf: Any, k: int) -> Any:
-    """The same mechanism's guarantee for data sets that differ in k changes; ``NonPrivate`` where it leaves floats."""
+    """Group privacy: the mechanism's guarantee for k changes at once; ``NonPrivate`` where it leaves floats."""
     if k == 1:
         return leaf
     grown = facts_of(leaf).enlarged

@@ -1,4 +1,4 @@
-r"""What the votes that were cast would have cost: small where teachers agree, and private itself.
+r"""GNMax's data-dependent cost: what the votes that were cast would have cost, small where teachers agree; private.
 
 An aggregator's event holds for every data set and is what a book is charged. For one data set, whose votes are known,
 the Rényi divergence to every neighbour can be bounded by much less: if an outcome has probability at least 1 − q,

@@ -50,7 +50,7 @@ from discreet.mechanisms.parameters import store
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.workloads.inference import Constraints
+from discreet.workloads.constrained_inference import Constraints
 from discreet.workloads.query import Answers, Query
 from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import check_histogram, counts

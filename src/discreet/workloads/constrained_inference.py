@@ -1,4 +1,4 @@
-r"""Inference: from noisy measurements to one histogram that fits them best and satisfies what is known for certain.
+r"""Constrained inference: the histogram that fits noisy measurements best and satisfies what is known for certain.
 
 Without constraints this is least squares, which each strategy solves in its own fast way. With them the least-squares
 histogram z is moved to the nearest one that satisfies them,

@@ -161,8 +161,8 @@ def _amplified_epsilon(epsilon: float, rate: float) -> float:
 def _poisson_pair(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
     if adjacency is Adjacency.ADD_REMOVE:
         return Sampled(computable(event.rate), composed_pair(event.event, adjacency))
-    if adjacency is not Adjacency.REPLACE:
-        raise refusal(event, adjacency, "a sample has a pair under 'add-remove' and 'replace'")
+    if adjacency not in (Adjacency.REPLACE, Adjacency.ZERO_OUT):  # a blanked record is a replaced one
+        raise refusal(event, adjacency, "no pair of a sample is known there")
     mu = gaussian_mu(resolve(event.event, Adjacency.ADD_REMOVE).parts)
     assert mu is not None  # _poisson admits Gaussians only
     if mu > LARGEST_MU:

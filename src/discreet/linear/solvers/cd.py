@@ -1,4 +1,4 @@
-r"""Differentially private coordinate descent: one coordinate at a time, each with its own step, clip and noise.
+r"""Differentially private coordinate descent (DP-CD): one coordinate at a time, each with its own step, clip and noise.
 
 With M_j = c·Σ x_ij² + Λ the smoothness of coordinate j, an update of j is
 
