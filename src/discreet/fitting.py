@@ -6,6 +6,8 @@ manners) is here, once; ``linear`` and ``estimators`` stand on it.
 
 Parameters are fields of dataclasses: a shared one is declared once, and scikit-learn, editors and type checkers see one
 explicit constructor. A subclass that adds parameters is decorated as ``PrivateEstimator`` is.
+
+Decisions 213 and 381.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ A new kind is one class and one registration, here of something that is exactly 
         adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     register(Correlated, Facts(mu=lambda event, adjacency: event.mu))
+
+Decision 120.
 """
 
 from __future__ import annotations

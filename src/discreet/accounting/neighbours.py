@@ -5,6 +5,8 @@ two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``for_group``.
 where both records are sampled by one coin: the Gaussian has its own replace pair there, everything else is refused.
 What a wrapper does instead is among its facts (:mod:`discreet.accounting.leaves`).
 A guarantee proved under replace never becomes one under add-remove, because it may reveal the number of records.
+
+Decisions 83 and 121.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ Guarantee: a row's encoding is a function of that row alone, and nothing fails b
 its first row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows
 alone. So one unit more or less is one row more or less, and every other row is as it was. A declaration that lets more
 rows of a unit count is for queries: ``one_row_note`` says that one is read here.
+
+Decision 136.
 """
 
 from __future__ import annotations

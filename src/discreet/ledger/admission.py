@@ -1,4 +1,7 @@
-"""At which prices an event may be a plan, and how often one fits."""
+"""At which prices an event may be a plan, and how often one fits.
+
+Decision 21.
+"""
 
 from __future__ import annotations
 

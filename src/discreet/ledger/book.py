@@ -1,4 +1,7 @@
-"""A book: a budget that is charged before data is read, and refuses what would exceed it."""
+"""A book: a budget that is charged before data is read, and refuses what would exceed it.
+
+Decision 272.
+"""
 
 from __future__ import annotations
 

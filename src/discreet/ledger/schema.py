@@ -4,6 +4,8 @@
 follows from it (limits, running totals, the last hash), kept so that a charge need not read the history; verification
 recomputes them, and every charge checks those it stands on. Triggers refuse an UPDATE, DELETE or REPLACE of an entry:
 they stop accidents, the chain reveals the rest.
+
+Decision 130.
 """
 
 from __future__ import annotations

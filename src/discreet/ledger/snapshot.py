@@ -1,4 +1,7 @@
-"""Books as they stand at one moment, as values: what a report, a command or a page needs, in one transaction."""
+"""Books as they stand at one moment, as values: what a report, a command or a page needs, in one transaction.
+
+Decisions 87 and 129.
+"""
 
 from __future__ import annotations
 

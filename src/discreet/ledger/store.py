@@ -10,6 +10,8 @@ guards everything, so there is no order of locks to get wrong, and no deadlock. 
 
 Forks. SQLite must not be forked in the middle of a transaction: the child inherits locks that nobody will ever release.
 So a fork waits a moment for the transactions of other threads, and a child that was cut off from one is told so.
+
+Decision 23.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What a charge does to the books above: the one place where totals are advanced.
 
 The same function runs when charging and when verifying, so the two cannot disagree.
+
+Decision 24.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ column (the regularised intercept) adds 1, and R² = 2, or 1 without an intercep
 A record with a feature that is NaN or infinite, a label outside the declared classes, or a target that is not a finite
 number is blanked: its row is zero, the intercept's entry included, and it contributes nothing anywhere. It raises no
 error, since an error would tell whoever sees it that such a record exists.
+
+Decision 69.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ one.
 >>> again = loads(dumps(model))
 >>> again.predict({"age": [25, 90]}).tolist(), again.statement == model.statement
 (['no', 'yes'], True)
+
+Decision 97.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ event: no book, accountant or report takes it, before or after ``SanitisedCost``
 
 Reference: Papernot et al. (2018), Theorem 6, Propositions 7, 8 and 10; for Laplace noise Papernot et al. (2017),
 Theorems 2 and 3 and Lemma 4.
+
+Decision 460.
 """
 
 from __future__ import annotations

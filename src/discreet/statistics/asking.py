@@ -1,7 +1,7 @@
 """The keywords that every statistic's function takes, declared once, and the one way from them to an answer.
 
 A function states its own facts and ``**asked: Unpack[Asked]``: type checkers and editors know each keyword from there,
-and ``spell_out`` shows them to ``help`` and ``inspect.signature``, with their defaults.
+and ``spell_out`` shows them to ``help`` and ``inspect.signature``, with their defaults (decision 213).
 """
 
 from __future__ import annotations

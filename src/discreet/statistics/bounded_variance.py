@@ -31,10 +31,10 @@ class BoundedVarianceMean(Statistic):
 
     .. math:: E\|\hat\mu - \mu\|^2 \le \frac{\sigma^2}{n} + \frac{\sigma^4}{16\tau^2} + c\,\tau^2,
 
-    least at the optimal clipping threshold, τ = σ/(16c)^¼. With n public and Laplace noise c = 8/(nε)², hence τ = σ√(nε)/128^¼ and
-    σ²/n + √2·σ²/(nε). (The lecture's τ = σ√(nε)/2 gives σ²/n + 2.25·σ²/(nε): pass it as ``clip=``.) In ``dimension`` d
-    the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a constant. (In the lecture d^¼
-    stands under the root.)
+    least at the optimal clipping threshold, τ = σ/(16c)^¼. With n public and Laplace noise c = 8/(nε)², hence
+    τ = σ√(nε)/128^¼ and σ²/n + √2·σ²/(nε). (The lecture's τ = σ√(nε)/2 gives σ²/n + 2.25·σ²/(nε): pass it as
+    ``clip=``.) In ``dimension`` d the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a
+    constant. (In the lecture d^¼ stands under the root.)
 
     ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which
     sets τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is

@@ -1,4 +1,7 @@
-"""How many records there are."""
+"""How many records there are.
+
+Decision 102.
+"""
 
 from __future__ import annotations
 

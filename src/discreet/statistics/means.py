@@ -1,4 +1,7 @@
-"""The mean of bounded records, when their number is private and when it is public."""
+"""The mean of bounded records, when their number is private and when it is public.
+
+Decision 50.
+"""
 
 from __future__ import annotations
 

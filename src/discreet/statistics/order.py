@@ -1,4 +1,7 @@
-"""Quantiles of bounded records: one, the median, or many."""
+"""Quantiles of bounded records: one, the median, or many.
+
+Decision 52.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``."""
+"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``.
+
+Decisions 51 and 103.
+"""
 
 from __future__ import annotations
 

@@ -31,6 +31,8 @@ which one record moves by at most one (Raskhodnikova and Smith 2016), and permut
 rounding to pay for but that of the sensitivities, upwards.
 
 Reference: Li, Hay, Miklau and Wang (2014) choose buckets of any width by noisy costs of each; here all have one width.
+
+Decisions 330 and 331.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ any point of C is at least 90°. So the norm decides what is protected. ``projec
 ``constrained_inference`` takes M = W for a given workload: its total squared error never grows, in any run. Without one
 it takes M = A, the norm of the measurements, which is maximum likelihood under Gaussian noise but may worsen other
 queries: cut at zero, the noise on many empty cells has a bias that adds up in wide ranges.
+
+Decision 32.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ the unbiased estimate of least variance for Gaussian noise (and the best linear 
 >>> together = Joint([cells, tree])
 >>> together.deviation(AllRanges(8).row(3)) < cells.deviation(AllRanges(8).row(3))
 True
+
+Decision 134.
 """
 
 from __future__ import annotations
@@ -230,7 +232,8 @@ def infer(
     """The histogram that fits all measurements best and satisfies the constraints: post-processing, free.
 
     Constraints are met in the norm of the workload's answers, so that its error does not grow; without one in that of
-    the measurements (see ``workloads.constrained_inference``). ``workload.apply`` of the result gives consistent answers.
+    the measurements (see ``workloads.constrained_inference``). ``workload.apply`` of the result gives consistent
+    answers.
     """
     parts = [measurements] if isinstance(measurements, Measurement) else list(measurements)
     if len(parts) == 1:

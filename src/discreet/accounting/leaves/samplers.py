@@ -23,6 +23,8 @@ event of epsilon 1 at rate 0.01 still costs 1. State it under add-remove, if it 
 
 ``sampling`` has the pairs. References: Zhu, Dong and Wang (2022) for Poisson samples; Balle, Barthe and Gaboardi (2018)
 for a fixed size; Chua et al. (2024) for truncated batches.
+
+Decision 221.
 """
 
 from __future__ import annotations

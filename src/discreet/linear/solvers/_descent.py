@@ -5,6 +5,8 @@ r"""What ``gd``, ``sgd`` and ``svrg`` share: heavy-ball steps on released gradie
 All of it is post-processing: the data are seen only through the gradients that a solver releases. Momentum restarts
 from the step that was really made, so that a projection does not fight it. Under add-remove the number of records,
 which sets the pace, is declared or counted with 1 % of the budget.
+
+Decision 67.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ Guarantee: the event; derivatives are cut and added exactly (``kernels``).
 
 References: Mangold, Bellet, Salmon and Tommasi (2022); greedy: the same (2023). For convex objectives the ratio of
 utilities to DP-SGD's runs from 1/√p to √p (a talk's 1/p to p is for the strongly convex case).
+
+Decision 384.
 """
 
 from __future__ import annotations
