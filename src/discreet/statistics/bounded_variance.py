@@ -11,11 +11,11 @@ from discreet import events
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import rows
 from discreet.random import Rng
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
 from discreet.statistics.means import Mean
-from discreet.statistics.records import rows
 from discreet.statistics.statistic import Statistic
 from discreet.statistics.vectors import MOST_DIMENSIONS, VectorMean
 

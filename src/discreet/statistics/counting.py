@@ -11,9 +11,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from discreet.mechanisms.records import column
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import column, present
+from discreet.statistics.bounded import present
 from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Count", "count"]

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_rows, rows
 from discreet.random import exact_sum
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.statistics.bounded import BITS, Bounds, check_bounds, positions
 from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["Covariance", "covariance"]

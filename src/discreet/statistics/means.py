@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_column, check_size, column
 from discreet.release import Release
 from discreet.statistics import errors
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.statistics.bounded import Bounds, check_bounds, exact_total
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Mean", "binary_mean", "mean", "mean_of_pairs"]

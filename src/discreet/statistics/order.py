@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from discreet import events
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import column
 from discreet.random import Rng
 from discreet.release import Release
 from discreet.statistics.asking import Asked, AskedWithoutDelta, ask, spell_out
+from discreet.statistics.bounded import Bounds, check_bounds, positions
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
 from discreet.statistics.ranks import UNIT, RankChoice, positions_from_records
-from discreet.statistics.records import Bounds, check_bounds, column, positions
 from discreet.statistics.statistic import Statistic
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_rows, column, rows
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import Bounds, check_bounds, check_rows, column, rows
+from discreet.statistics.bounded import Bounds, check_bounds
 from discreet.statistics.running_totals import STEPS, Method, RunningTotals, period_of
 
 __all__ = ["RunningCount", "RunningSum", "running_count", "running_sum"]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack
 
+from discreet.mechanisms.records import column
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import Bounds, check_bounds, column, exact_total
+from discreet.statistics.bounded import Bounds, check_bounds, exact_total
 from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Sum", "sum_"]

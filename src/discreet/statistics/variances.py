@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_column, check_size, column
 from discreet.random import exact_sum
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.statistics.bounded import BITS, Bounds, check_bounds, positions
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Variance", "variance", "variance_of_triples"]

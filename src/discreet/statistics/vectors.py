@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_rows, check_size, rows
 from discreet.random import exact_sum
 from discreet.release import Release
 from discreet.statistics.asking import Asked, ask, spell_out
-from discreet.statistics.records import check_rows, check_size, rows
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["MOST_DIMENSIONS", "VectorMean", "vector_mean"]
