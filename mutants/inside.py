@@ -3,7 +3,7 @@
 A first fork runs a few cases of every test under coverage, and learns what each costs and which lines it runs. Then,
 for each change, a fork gives the changed functions their new code and runs the tests that reach the line (the file's
 own and the cheapest first) until one fails: most changes die within a second. All of this is done with the room's
-``test_small_changes.py`` first, and with all of its tests for what lives through those.
+``test_edges_and_constants.py`` first, and with all of its tests for what lives through those.
 
 What is not inside a function (a constant, a default, a decorator) or is compiled by numba is written into the copy
 instead, and a fresh process runs the same tests; so is every change of a room whose tests start threads while they are
@@ -55,7 +55,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
             _say("the tests cannot be collected")
         _run(session.items, [tuple(pair) for pair in json.loads(Path(LISTED).read_text())])
         return True
-    small = [item for item in session.items if item.path.name == "test_small_changes.py"]
+    small = [item for item in session.items if item.path.name == "test_edges_and_constants.py"]
     left = _those_that_live(small, JOB["changes"]) if small else JOB["changes"]
     for change in _those_that_live(session.items, left):
         _note(change, "")
@@ -138,7 +138,7 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
         defined = re.match(r"\s*(\w+)\s*[:=]", change["before"])
         word = re.compile(rf"\b{defined[1]}\b" if defined else "")
         used = {name for line, by in of_file.items() if word.search(text[int(line) - 1]) for name in by}
-        small = {name for name in known["seconds"] if "/test_small_changes.py" in name}
+        small = {name for name in known["seconds"] if "/test_edges_and_constants.py" in name}
         names = small | (used or {name for by in of_file.values() for name in by})
     if change["compiled"] or not names:
         names = set(known["seconds"])
@@ -149,7 +149,7 @@ def _chosen(known: dict[str, Any], change: dict[str, Any]) -> list[tuple[str, fl
 def _own_test(name: str, path: Path) -> bool:
     """Whether a test is an example in the file, or stands in a file of tests that is named after it, or after this."""
     file = Path(name.split("::")[0])
-    return file == path or file.stem in (f"test_{path.stem}", "test_small_changes")
+    return file == path or file.stem in (f"test_{path.stem}", "test_edges_and_constants")
 
 
 def _run(items: list[pytest.Item], chosen: list[tuple[str, float]]) -> None:

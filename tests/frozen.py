@@ -12,8 +12,15 @@ ELSEWHERE = {"discreet.training.integrations.flower"}
 
 
 def unfrozen(room: str) -> set[str]:
-    """The dataclasses of ``discreet.<room>`` whose fields can be set again: a cost that was stated must stay."""
-    return {kind.__name__ for kind in _dataclasses(f"discreet.{room}") if not kind.__dataclass_params__.frozen}  # type: ignore[attr-defined]
+    """The dataclasses of ``discreet.<room>`` whose fields can be set again: a cost that was stated must stay.
+
+    An estimator's parameters are set again by scikit-learn; its fit, which states the cost, is frozen.
+    """
+    return {
+        kind.__name__
+        for kind in _dataclasses(f"discreet.{room}")
+        if not kind.__dataclass_params__.frozen and not hasattr(kind, "set_params")  # type: ignore[attr-defined]
+    }
 
 
 def _dataclasses(package: str) -> Iterator[type]:

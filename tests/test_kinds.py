@@ -16,7 +16,7 @@ from discreet.mechanisms.factorization import Banded, Workload
 from discreet.mechanisms.factorization.strategy import step_weights
 from discreet.synthesis.frames import as_frame
 from discreet.workloads import AllRanges, Identity, Marginals, Prefix, four_queries, hierarchy, optimise
-from discreet.workloads.inference import Constraints
+from discreet.workloads.constrained_inference import Constraints
 
 WORKLOADS = [AllRanges(8), Prefix(8), Identity(8), four_queries(), Marginals((2, 3), 1)]
 STRATEGIES = [optimise(workload, noise=noise) for workload in WORKLOADS for noise in ("gaussian", "laplace")]
@@ -95,3 +95,121 @@ def test_a_kind_that_is_let_in_without_a_rule_is_refused_by_each_rule() -> None:
     object.__setattr__(plan, "sampling", "leverage")
     with pytest.raises(ValueError, match="leverage"):
         run._pick(np.zeros(2))
+
+
+# --- accounting, ledger, encoding, cli -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Add", "both", "", None, 1])
+def test_a_mixture_of_an_unknown_kind_has_no_transform(kind: Any) -> None:
+    from discreet.accounting.pld.mixtures import Mixtures
+
+    with pytest.raises(ValueError, match="must be 'remove', 'add' or 'replace'"):
+        Mixtures(kind, np.array([0.1]), np.array([1.0]), np.ones(1))
+
+
+@pytest.mark.parametrize("below", [-1.0, -1, np.float32(-1), np.int64(-1), np.float16("nan"), np.array([-1.0])[0]])
+def test_a_price_below_zero_is_refused_whatever_its_type(below: Any) -> None:
+    from discreet import events
+    from discreet.accounting.facts import Leaf, _checked_fact
+    from discreet.adjacency import Adjacency
+    from discreet.errors import NotCertified
+
+    leaf = Leaf(events.PureDP(epsilon=1.0), Adjacency.ADD_REMOVE)
+    for stated in (below, (1.0, below)):
+        with pytest.raises(NotCertified, match="no bound"):
+            _checked_fact(lambda *_: stated, leaf)  # noqa: B023
+
+
+def test_a_sample_has_a_pair_only_where_one_is_proved() -> None:
+    from discreet import events
+    from discreet.accounting.leaves.samplers import _poisson_pair
+    from discreet.adjacency import Adjacency
+    from discreet.errors import UnsupportedAdjacency
+
+    event = events.PoissonSampled(rate=0.1, event=events.Gaussian(noise_multiplier=1.0))
+    assert _poisson_pair(event, Adjacency.ZERO_OUT) == _poisson_pair(event, Adjacency.REPLACE)
+    with pytest.raises(UnsupportedAdjacency, match="no pair of a sample is known there"):
+        _poisson_pair(event, unknown("swap"))
+
+
+def test_two_changes_are_counted_only_between_relations_for_which_that_is_known(monkeypatch: Any) -> None:
+    from discreet import events
+    from discreet.accounting import neighbours
+    from discreet.adjacency import Adjacency
+    from discreet.errors import UnsupportedAdjacency
+
+    leaf = events.Laplace(noise_multiplier=1.0)
+    assert neighbours.restate(leaf, 1, Adjacency.REPLACE, 1).ideal
+    monkeypatch.setattr(neighbours, "_TWO_CHANGES", set())  # as if one of the two had been added today
+    with pytest.raises(UnsupportedAdjacency, match="how many changes"):
+        neighbours.restate(leaf, 1, Adjacency.REPLACE, 1)
+
+
+def test_a_kind_of_entry_or_of_unit_that_no_ledger_writes_is_refused() -> None:
+    from discreet import events
+    from discreet.ledger import ChainBroken, Ledger
+    from discreet.ledger.snapshot import _History
+    from discreet.ledger.units import Charged
+
+    book = Ledger("sqlite://").open("census", epsilon=1.0)
+    entry = book.charge(events.PureDP(epsilon=0.1))
+    history = object.__new__(_History)
+    history.entries = []
+    with pytest.raises(ChainBroken, match="'gift', which no ledger writes"):
+        history.add(dataclasses.replace(entry, kind="gift"), 1)
+    with pytest.raises(ValueError, match="by is 'rumour', but must be"):
+        str(Charged("person", "rumour"))
+
+
+@pytest.mark.parametrize("kind", ["dates", "Time", None])
+def test_a_moment_that_is_stored_in_an_unknown_way_is_not_read(kind: Any) -> None:
+    from discreet.encoding.duckdb import DuckDB
+
+    with pytest.raises(ValueError, match="must be 'date', 'time', 'zoned' or 'text'"):
+        object.__new__(DuckDB).seconds("at", kind)
+
+
+def test_a_column_of_an_unknown_kind_is_not_read() -> None:
+    from discreet.encoding.duckdb import DuckDB
+    from discreet.encoding.encoder import _entries
+    from discreet.encoding.sources import _cast
+    from discreet.schema import Bounded, Unlisted
+
+    with pytest.raises(ValueError, match="'integer', 'text' and 'number'"):
+        _cast(object.__new__(DuckDB), "x", unknown("complex"), None, Bounded(0, 1), False)
+    with pytest.raises(ValueError, match="not read from a mapping"):
+        _entries(["a"], Unlisted())
+
+
+def test_a_declared_column_is_a_feature_by_its_kind_or_none(monkeypatch: Any) -> None:
+    from discreet.encoding import Design
+    from discreet.schema import Bounded, Categories, Declaration, Schema, Unlisted
+
+    design = Design(Declaration(Schema(age=Bounded(0, 9), sick=Categories(["no", "yes"]))), "sick")
+    rows = design.encoder.read({"age": [1], "sick": ["no"]})
+    monkeypatch.setattr(Design, "features", property(lambda self: {"age": Unlisted()}))
+    with pytest.raises(ValueError, match="Unlisted, which is no feature"):
+        design.matrix(rows)
+
+
+def test_a_model_s_file_says_dates_as_dates() -> None:
+    """They were written as unlisted columns: whatever was neither bounded nor listed was."""
+    from discreet.linear.saved import as_schema_facts
+    from discreet.schema import Bounded, Dates, Declaration, Schema, Times, declaration
+
+    facts = Declaration(
+        Schema(day=Dates("2020-01-01", "2021-01-01"), at=Times("2020-01-01 08:00", "2020-01-02"), age=Bounded(0, 9))
+    )
+    assert declaration(as_schema_facts(facts)).schema == facts.schema
+    with pytest.raises(ValueError, match="which no schema file says"):
+        as_schema_facts(unknown(dataclasses.replace(facts, schema={"x": object()})))
+
+
+@pytest.mark.parametrize("number", [12345, np.int64(12345), np.int32(12345), 12345.0, np.float32(12345)])
+def test_numpy_s_numbers_are_shown_as_numbers(number: Any) -> None:
+    from discreet.cli.answers import cell
+
+    assert cell(number) == "12,345"
+    assert cell(np.float32(0.5)) == "0.5"
+    assert cell(True) == "True"

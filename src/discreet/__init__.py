@@ -7,6 +7,8 @@ certified guarantees; one ledger adds them up and refuses to overspend.
 >>> step = dp.events.PoissonSampled(rate=0.01, event=dp.events.Gaussian(noise_multiplier=4.0))
 >>> round(dp.epsilon(step * 10_000, delta=1e-5), 4)
 0.9469
+
+Decision 2.
 """
 
 from __future__ import annotations

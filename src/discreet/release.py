@@ -7,6 +7,8 @@ before any data is read; ``release`` is the only place that reads private rows. 
 
 A cost is the cost of somebody: the *unit*, a record unless something else is said. Where the library bounds what a unit
 contributes, by reading its identifiers, the unit is ``Enforced``; otherwise it is the user's word, and a book says so.
+
+Decisions 98 and 133.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ from os import PathLike
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
+from discreet.dates import Dates, Times
 from discreet.errors import is_whole_text, number, whole
-from discreet.moments import Dates, Times
 
 __all__ = [
     "Bounded",

@@ -4,6 +4,8 @@ A session (a round of ``AboveThreshold``, a reservation, the noise of a training
 answer, draws, and notes that it has. Two threads between check and note would both be answered for one charge; a copy,
 or a forked process, would answer again for nothing. So a session is a ``PaidOnce``, and what answers in it is
 ``one_at_a_time``: one lock, held from the check to the note.
+
+Decision 210.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import Ledger, schema, tree
 from discreet.ledger.amounts import NOTHING, Amounts
 from discreet.ledger.chain import Entry, read, tip
+from discreet.ledger.ledger import Writing
 from discreet.ledger.pricing import price
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import outcome
-from discreet.ledger.writing import Writing
 
 Tampering = Callable[[sa.Connection], None]
 

@@ -38,12 +38,12 @@ def audited(solver, loss, delta, options, epsilon, adjacency="add-remove"):
         loss=loss, epsilon=epsilon, delta=delta, square=1.0, features=1, regularization=0.5, size=1, adjacency=adjacency
     )
     plan, rng = solvers.make(solver, problem, options), seeded(5)
-    ones, yes = np.ones((1, 1)), np.array([True])
-    one = Map.from_bounds(1.0, None, 1, False).records(ones, np.array([1]), yes)
+    ones = np.ones((1, 1))
+    one = Map.from_bounds(1.0, None, 1, False).records(ones, np.array([1]))
     other = (
         one.take(np.arange(0))
         if adjacency == "add-remove"
-        else Map.from_bounds(1.0, None, 1, False).records(ones, np.array([-1.0 if loss.name == "squared" else 0]), yes)
+        else Map.from_bounds(1.0, None, 1, False).records(ones, np.array([-1.0 if loss.name == "squared" else 0]))
     )
     found = [np.array([plan.solve(data, rng).weights[0, 0] for _ in range(TRIALS)]) for data in (other, one)]
     thresholds = np.quantile(np.concatenate(found), [0.25, 0.4, 0.5, 0.6, 0.75])

@@ -29,7 +29,7 @@ Y = (X[:, 0] > 0).astype(int)
 
 
 def placed(x, y):
-    return Map.from_bounds(None, (-1.0, 1.0), x.shape[1], True).records(x, y, np.ones(len(x), bool))
+    return Map.from_bounds(None, (-1.0, 1.0), x.shape[1], True).records(x, y)
 
 
 # --- sums --------------------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def test_the_sigmoid_is_off_by_less_than_1e_13():
 )
 def test_rows_end_in_the_unit_ball_or_blank(x, declared):
     mapping = Map.from_bounds(*declared, 3, True)
-    records = mapping.records(x, np.zeros(len(x), int), np.ones(len(x), bool))
+    records = mapping.records(x, np.zeros(len(x), int))
     for row, raw in zip(records.rows, x, strict=True):
         if np.isfinite(raw).all():
             assert row[3] == 1

@@ -38,7 +38,7 @@ def hostile(seed):
     y = rng.integers(0, max(loss.outputs, 2), n) if rng.random() < 0.8 else np.zeros(n, int)
     y = (x[:, 0] > 0).astype(int) if kind == "separable" else y
     mapping = Map.from_bounds(float(10.0 ** rng.integers(-2, 3)), None, d, bool(rng.integers(2)))
-    data, square = mapping.records(x, y, np.ones(n, bool)), mapping.square
+    data, square = mapping.records(x, y), mapping.square
     ridge = max(float(10.0 ** rng.uniform(-7, 4)), 2.0**-30 * loss.curvature * square)
     shape = data.rows.shape[1], loss.outputs
     tilt = rng.normal(size=shape) * 10.0 ** rng.integers(-3, 3) if rng.random() < 0.6 else np.zeros(shape)
@@ -119,9 +119,7 @@ def test_doubles_that_cannot_tell_give_way_to_pairs(monkeypatch):
     seen, usual = [], Minimisation._fine_gradient
     monkeypatch.setattr(Minimisation, "_fine_gradient", lambda self, *at: (seen.append(1), usual(self, *at))[1])
     rng = np.random.default_rng(0)
-    data = Map.from_bounds(1.0, None, 3, True).records(
-        rng.normal(size=(300, 3)), rng.integers(0, 2, 300), np.ones(300, bool)
-    )
+    data = Map.from_bounds(1.0, None, 3, True).records(rng.normal(size=(300, 3)), rng.integers(0, 2, 300))
     for loss in (Logistic(), HuberHinge(1e-3), Softmax(3)):
         seen.clear()
         found = Minimisation(loss, data, 2.0, 1.0, np.ones((4, loss.outputs)))

@@ -39,7 +39,7 @@ def problem(loss=None, **facts):
 def records(n=300, features=3, classes=2, seed=0):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(n, features)), rng.integers(0, classes, n)
-    return Map.from_bounds(1.0, None, features, True).records(x, y, np.ones(n, bool))
+    return Map.from_bounds(1.0, None, features, True).records(x, y)
 
 
 @pytest.mark.parametrize(("adjacency", "changes"), [("add-remove", 1), ("replace", 2)])
@@ -136,7 +136,7 @@ def test_a_bound_below_the_rounding_of_doubles_is_met_in_extended_precision(loss
 @pytest.mark.parametrize("loss", [Logistic(), HuberHinge(0.5)])
 def test_a_ridge_that_rounding_hides_is_no_error(loss):
     """Equal columns and Λ = 1e-18: the Hessian is singular in doubles, which data alone decide."""
-    data = Map.from_bounds(1.0, None, 3, True).records(np.ones((300, 3)), np.arange(300) % 2, np.ones(300, bool))
+    data = Map.from_bounds(1.0, None, 3, True).records(np.ones((300, 3)), np.arange(300) % 2)
     w = Minimisation(loss, data, 2.0, 1e-18, np.zeros((4, 1))).solve(1e-4)
     assert np.isfinite(w).all()
 

@@ -14,7 +14,7 @@ import discreet as dp
 from discreet import datasets
 from discreet import statistics as s
 from discreet.auditing.strategies import awkward_floats
-from discreet.statistics.records import exact_total, positions
+from discreet.statistics.bounded import exact_total, positions
 
 VALUES = [1.0, 2.0, 3.0, 4.0]
 ROWS = [[1.0, 2.0], [3.0, 4.0]]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.auditing import replay
-from discreet.moments import moment, seconds
+from discreet.dates import moment, seconds
 from discreet.tables import case, col
 from discreet.tables.calendar import PARTS, STEPS, Part, Truncated
 from discreet.tables.derived import declaration_of

@@ -23,6 +23,8 @@ A new kind is one class and one registration, here of something that is exactly 
         adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     register(Correlated, Facts(mu=lambda event, adjacency: event.mu))
+
+Decision 120.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -147,8 +150,8 @@ def _checked_fact(fact: Fact[T] | None, leaf: Leaf) -> T | None:
     """What is stated, if it can be a price: a number below zero, or none at all, is refused here and reaches no sum."""
     found = None if fact is None else fact(leaf.event, leaf.adjacency)
     for value in found if isinstance(found, tuple) else (found,):
-        if isinstance(value, (int, float)):
-            check_bound(value)
+        if isinstance(value, Real):  # NumPy's numbers, too
+            check_bound(float(value))
     return found
 
 

@@ -1,4 +1,4 @@
-r"""The Gaussian mechanism's exact privacy profile, and its inverse in each argument.
+r"""The analytic Gaussian mechanism: its exact privacy profile, and the inverse in each argument.
 
 With :math:`\mu = 1/z` for noise multiplier :math:`z`, testing :math:`N(0,1)` against :math:`N(\mu,1)` gives
 

@@ -2,6 +2,8 @@
 
 Every number returned is an upper bound that is proved, for a stated adjacency. ``epsilon_bounds`` adds a lower bound
 that is proved too: no accountant can do better than that.
+
+Decisions 6 and 222.
 """
 
 from __future__ import annotations

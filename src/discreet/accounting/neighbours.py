@@ -5,6 +5,8 @@ two (Vadhan 2017, Lemma 2.2): sensitivities double, and so on, by ``for_group``.
 where both records are sampled by one coin: the Gaussian has its own replace pair there, everything else is refused.
 What a wrapper does instead is among its facts (:mod:`discreet.accounting.leaves`).
 A guarantee proved under replace never becomes one under add-remove, because it may reveal the number of records.
+
+Decisions 83 and 121.
 """
 
 from __future__ import annotations
@@ -34,6 +36,13 @@ def resolve(event: ev.Event, adjacency: Adjacency, group_size: int = 1) -> Resol
     return Resolved(tuple(parts), slack, is_loose)
 
 
+_TWO_CHANGES = {  # of the first relation take one data set to the other of the second
+    (Adjacency.ADD_REMOVE, Adjacency.REPLACE),
+    (Adjacency.ZERO_OUT, Adjacency.REPLACE),
+    (Adjacency.ADD_REMOVE, Adjacency.ZERO_OUT),
+}
+
+
 def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
     """An event that states its own adjacency, for another one, by as many changes as that takes."""
     stated = getattr(leaf, "adjacency", None)
@@ -47,7 +56,8 @@ def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
             raise refusal(leaf, wanted, "it was proved under 'replace', where a null record may not exist")
     if costs_nothing(Leaf(leaf, own)):
         return Resolved(())
-    # add-remove or zero-out to replace, add-remove to zero-out: two changes take one data set to the other
+    if own is not wanted and (own, wanted) not in _TWO_CHANGES:
+        raise refusal(leaf, wanted, f"it was proved under '{own}', and nothing is known of how many changes that takes")
     event = for_group(leaf, group if own is wanted else 2 * group)
     if own is not wanted and not isinstance(event, ev.NonPrivate):
         event = replace(event, adjacency=wanted)
@@ -55,7 +65,7 @@ def restate(leaf: Any, count: int, wanted: Adjacency, group: int) -> Resolved:
 
 
 def for_group(leaf: Any, k: int) -> Any:
-    """The same mechanism's guarantee for data sets that differ in k changes; ``NonPrivate`` where it leaves floats."""
+    """Group privacy: the mechanism's guarantee for k changes at once; ``NonPrivate`` where it leaves floats."""
     if k == 1:
         return leaf
     grown = facts_of(leaf).enlarged

@@ -1,4 +1,4 @@
-r"""Optimal composition of (epsilon, delta) guarantees: the best that can be said when only those are known.
+r"""KOV, the optimal composition of (epsilon, delta) guarantees: the best that is true when only those are known.
 
 k repetitions of an :math:`(\epsilon_0, \delta_0)`-DP mechanism are dominated by k randomized responses, so
 

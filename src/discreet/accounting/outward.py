@@ -1,4 +1,7 @@
-"""Arithmetic of prices that errs on the safe side: nothing positive rounds to zero, nothing overflows with an error."""
+"""Arithmetic of prices that errs on the safe side: nothing positive rounds to zero, nothing overflows with an error.
+
+Decisions 80 and 220.
+"""
 
 from __future__ import annotations
 

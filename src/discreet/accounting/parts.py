@@ -1,4 +1,7 @@
-"""What is priced once an event has been restated for a neighbouring relation: leaves and choices; and the one fold."""
+"""What is priced once an event has been restated for a neighbouring relation: leaves and choices; and the one fold.
+
+Decision 81.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 r"""Rényi DP (the moments accountant): a curve a leaf, curves add up, the best order converts.
 
+The Rényi divergence of the sampled Gaussian mechanism, of any real order, is here too.
+
 The divergence of order :math:`\alpha = 1 + c` is :math:`K(c)/c` for the log-moment-generating function K of the privacy
 loss, so sampled Gaussians share the certified quadrature of :mod:`discreet.accounting.pld.mixtures`, at any real order.
 Losses without a closed form use their upper lattice, whose moments dominate. Both directions, the worse at each order.

@@ -1,4 +1,4 @@
-r"""What an attacker can do: the curve of false negatives against false positives.
+r"""The trade-off function of f-DP, what an attacker can do: false negatives against false positives.
 
 Each point of the privacy profile is a line every test must stay above,
 

@@ -5,6 +5,8 @@ A tenth of the runs, the pilot, chooses how outputs are looked at (``looks``) an
 what is counted. A lower bound above the claimed epsilon is a proven violation, up to the stated confidence; one below
 it proves nothing: what shows in none of the looks is not seen. Where nothing could be compared there is no verdict: it
 is refused.
+
+Decision 501.
 """
 
 from __future__ import annotations

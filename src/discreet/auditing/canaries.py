@@ -14,6 +14,8 @@ Guarantee of real records: unchanged. Coins and canaries are public, so that gra
 vector that no record decides, and take it away again: what is released is the run without them, up to rounding.
 Whatever an audit prints is a function of coins and of what the run releases. Input canaries are additional records of
 public origin; the neighbours of a data set with them differ in one private record as before.
+
+Decision 500.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Was this record in the training data? Attacks on trained models, by shadow models trained as the target was.
+r"""Was this record in the training data? Attacks (LiRA) on trained models, by shadow models trained as the target was.
 
 Each model is trained on a random half of the records. What is compared is a number for each record and model, the
 logit of the probability of the right answer, or minus the loss: large where the record was learned. For the target θ,

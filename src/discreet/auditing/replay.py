@@ -30,6 +30,8 @@ the operation, since forced outputs draw nothing; where one seed serves both, sa
 Traceback (most recent call last):
 ...
 discreet.auditing.transcript.ReplayError: Step 1 (Laplace(...)): the value to be noised differs by 9 in l1, ...
+
+Decision 13.
 """
 
 from __future__ import annotations

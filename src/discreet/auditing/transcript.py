@@ -2,6 +2,8 @@
 
 A listener sits where noise meets a value (``discreet.random.tap``). The recorder lets noise be drawn and keeps every
 step; the replayer gives out the outputs that were kept, and compares what would have been noised with what was.
+
+Decision 96.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli import show
@@ -50,7 +51,7 @@ class Answer:
             values = [row[place] for row in self.rows if row[place] is not None]
             if name in self.asked.rows.keys or name in self._ends or not values:
                 continue
-            if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+            if all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
                 return name
         return None
 
@@ -149,11 +150,12 @@ class Answer:
 
 def cell(entry: Any) -> str:
     """A value for a person: numbers with six digits and separators."""
-    if isinstance(entry, bool) or not isinstance(entry, (int, float)):
+    if isinstance(entry, bool) or not isinstance(entry, Real):
         return str(entry)
-    if isinstance(entry, int) or (math.isfinite(entry) and entry == int(entry) and abs(entry) < 1e6):
-        return f"{entry:,}" if isinstance(entry, int) else f"{entry:,.0f}"
-    return f"{entry:,.6g}"
+    if isinstance(entry, Integral):
+        return f"{int(entry):,}"
+    figure = float(entry)
+    return f"{figure:,.0f}" if figure.is_integer() and abs(figure) < 1e6 else f"{figure:,.6g}"
 
 
 def chart(answer: Answer, most: int = SHOWN) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.errors import extra
+from discreet.errors import choice, extra
 
 with extra("cli"):
     import typer
@@ -158,10 +158,10 @@ def _of_file(file: Path) -> _AuditRequest:
     if kind == "statistic":
         asked = _statistic(given)
     else:
+        make, key = choice("section", kind, {"query": (_query, "sql"), "fit": (_fit, "target")})
         schema = str(file.parent / _text(kind, given, "schema"))
         budget = {name: given.get(name) for name in _BUDGET}
-        what = _text(kind, given, "sql" if kind == "query" else "target")
-        asked = (_query if kind == "query" else _fit)(schema, what, budget)
+        asked = make(schema, _text(kind, given, key), budget)
     asked.trials = told.get("trials", asked.trials)
     asked.delta, asked.confidence = told.get("delta", asked.delta), told.get("confidence")
     asked.inputs = (*asked.inputs, file)

@@ -64,7 +64,7 @@ def export(
         entries = books.entries() if name is None else books.book(name).entries()
         seen = books.overview(name)
     vouch(seen.head, seen.broken, data=out is None)
-    text = _csv(entries, seen) if format is Format.CSV else _json(entries, seen)
+    text = {Format.CSV: _csv, Format.JSON: _json}[format](entries, seen)
     if out is None:
         data(text)
         return

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.dates import seconds
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
 from discreet.mechanisms.records import check_container, element_type, entries, quiet_doubles
-from discreet.moments import seconds
 from discreet.schema import Bounded, Categories
 
 __all__ = ["Words", "check_type", "clip_numbers", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]

@@ -6,6 +6,8 @@ asked the records: its text is read by the grammar of ``values``. A list, or an 
 entry is read alone, and one that is no number (text, ``None``, a complex number) becomes NaN. So does every entry of a
 row of another length. None of that is an error or a warning, which would tell that the record is there, and none of it
 changes how other records are read.
+
+Decision 106.
 """
 
 from __future__ import annotations

@@ -79,6 +79,8 @@ class Design:
                 parts.append(rows.unit_scaled(name)[:, None] * 2 - 1)
             elif isinstance(column, Categories):
                 parts.append((rows.codes(name)[:, None] == np.arange(len(column.labels))).astype(np.float64))
+            else:
+                raise ValueError(f"{name!r} is declared as {type(column).__name__}, which is no feature.")
         return np.concatenate(parts, axis=1)
 
     def targets(self, rows: Encoded) -> NDArray[Any]:

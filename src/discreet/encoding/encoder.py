@@ -15,6 +15,8 @@ Guarantee: a row's encoding is a function of that row alone, and nothing fails b
 its first row counts, in the order of the container or file: which rows stay of a unit depends on that unit's rows
 alone. So one unit more or less is one row more or less, and every other row is as it was. A declaration that lets more
 rows of a unit count is for queries: ``one_row_note`` says that one is read here.
+
+Decision 136.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.dates import DAY
 from discreet.encoding.columns import (
     Words,
     check_type,
@@ -40,7 +43,6 @@ from discreet.encoding.columns import (
 )
 from discreet.encoding.values import are_truths
 from discreet.mechanisms.records import quiet_doubles
-from discreet.moments import DAY
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder", "one_row_note"]
@@ -229,4 +231,6 @@ def _entries(values: Any, column: Column) -> _Found:
         return moments(values)
     if isinstance(column, Categories) and column.textual:
         return texts(values)
-    return doubles(values, truth=are_truths(column))
+    if isinstance(column, (Bounded, Categories)):
+        return doubles(values, truth=are_truths(column))
+    raise ValueError(f"A column is declared as {type(column).__name__}, which is not read from a mapping.")

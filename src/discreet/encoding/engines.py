@@ -11,13 +11,14 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from discreet.dates import SPELLED
 from discreet.encoding.values import NUMERAL, TRUTHS
-from discreet.errors import DiscreetError
-from discreet.moments import SPELLED
+from discreet.errors import DiscreetError, choice
 
 __all__ = ["Engine", "EngineFailed", "PlanFailed", "as_columns", "plan_or_fail", "quietly"]
 
 T = TypeVar("T")
+_MOMENTS = dict.fromkeys(("date", "time", "zoned", "text"))  # what dates and times are stored as
 _STOPPED = "Query interrupted"  # what DuckDB makes of Ctrl-C: a RuntimeError
 
 
@@ -177,6 +178,7 @@ class Engine(ABC):
 
         Text is one by our grammar alone. Times with a zone are instants; without, they are taken as they are written.
         """
+        choice("kind", kind, _MOMENTS)
         value = self.quote(column)
         if kind == "text":
             value = self.written_time(f"CASE WHEN {self.spells(value, SPELLED)} THEN {value} END")

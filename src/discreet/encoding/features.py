@@ -4,6 +4,8 @@
 it, a frame, or ``bounds`` with one entry a feature. A list states nothing: whatever its rows were asked (the first, the
 most frequent length), one record could change the answer, and with it how all others are read. Without a declaration it
 is refused.
+
+Decision 137.
 """
 
 from __future__ import annotations

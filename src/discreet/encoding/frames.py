@@ -14,6 +14,8 @@ text as categories                  text (``values.label``)
 ==================================  ===================================================================================
 
 What is many (numbers, and text that Arrow holds) is read by Arrow in the same words; what is not, by Python.
+
+Decisions 290 and 293.
 """
 
 from __future__ import annotations

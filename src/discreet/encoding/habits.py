@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["KnowsOtherNames"]
+__all__ = ["answer_other_names"]
+
+Estimator = TypeVar("Estimator", bound=type)
 
 OTHER_NAMES = {
     "C": "write regularization=, which is about 1/(C * n) for n records, or leave it out",
@@ -26,16 +27,12 @@ OTHER_NAMES = {
 }
 
 
-class KnowsOtherNames:
-    """Base of estimators whose constructors answer an argument of another library with the one to write here."""
+def answer_other_names(cls: Estimator) -> Estimator:
+    """An estimator whose constructor answers an argument of another library with the one to write here.
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = _answering(cls.__init__)  # type: ignore[method-assign]
-
-
-def _answering(init: Callable[..., None]) -> Callable[..., None]:
+    Above ``@dataclass``, which writes the constructor.
+    """
+    init = vars(cls)["__init__"]
     known = set(inspect.signature(init).parameters)
 
     @wraps(init)
@@ -45,4 +42,5 @@ def _answering(init: Callable[..., None]) -> Callable[..., None]:
                 raise TypeError(f"{type(self).__name__} has no argument {name}=: {OTHER_NAMES[name]}.")
         init(self, *args, **given)
 
-    return checked
+    setattr(cls, "__init__", checked)  # noqa: B010 - of a class that type checkers do not know
+    return cls

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from discreet.dates import DAY
 from discreet.encoding.caches import empty_at_exit
 from discreet.encoding.duckdb import DuckDB
 from discreet.encoding.engines import Engine, quietly
@@ -21,7 +22,6 @@ from discreet.encoding.opened import Opened
 from discreet.encoding.spark import Spark
 from discreet.encoding.values import are_truths
 from discreet.errors import extra
-from discreet.moments import DAY
 from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, Unlisted
 
 with extra("tables"):
@@ -226,7 +226,9 @@ def _cast(engine: Engine, name: str, kind: Kind, dtype: Any, column: Column | No
     spelled = isinstance(dtype, _TEXTUAL)
     if kind == "text":
         return engine.text(name, spelled=spelled, mended=mended)
-    return engine.double(name, spelled=spelled, truth=are_truths(column))
+    if kind == "number":
+        return engine.double(name, spelled=spelled, truth=are_truths(column))
+    raise ValueError(f"Column {name!r} is read as {kind!r}, but there are 'integer', 'text' and 'number'.")
 
 
 def _moment(engine: Engine, name: str, dtype: Any, *, whole_days: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from discreet.encoding import features as reading
 from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, number, whole
 from discreet.estimators.additive import Additive, total
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin, RegressorMixin
@@ -24,12 +26,14 @@ with extra("sklearn"):
 __all__ = ["AdditiveClassifier", "AdditiveRegressor"]
 
 
-class _Additive(PrivateEstimator):
-    bins: Any
-    nominal: Sequence[int]
-    rounds: int
-    smoothing: float
-    ridge: float
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Additive(BoundedEstimator):
+    bins: Any = 32
+    nominal: Sequence[int] = ()
+    rounds: int = 10
+    smoothing: float = 2.0
+    ridge: float = 0.3
 
     def _boosting(self, features: int, classes: NDArray[Any]) -> Additive:
         nominal = frozenset(whole("nominal", j) for j in self.nominal)
@@ -60,6 +64,8 @@ class _Additive(PrivateEstimator):
         return bool(self.term_scores_[0].shape[1] == 1)
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     """A differentially private generalised additive classifier (the class of explainable boosting machines).
 
@@ -76,34 +82,7 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     (True, (33,))
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        bins: Any = 32,
-        nominal: Sequence[int] = (),
-        rounds: int = 10,
-        smoothing: float = 2.0,
-        ridge: float = 0.3,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.bins = bins
-        self.nominal = nominal
-        self.rounds = rounds
-        self.smoothing = smoothing
-        self.ridge = ridge
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    classes: Any = (0, 1)
 
     def _plan(self, features: int) -> FitPlan:
         return self._boosting(features, Labels(self.classes).declared)
@@ -126,6 +105,8 @@ class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
         return np.asarray(self.classes_[likeliest])
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
     """A differentially private generalised additive regression; targets are cut to ``target_bounds``.
 
@@ -136,34 +117,7 @@ class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        bins: Any = 32,
-        nominal: Sequence[int] = (),
-        rounds: int = 10,
-        smoothing: float = 2.0,
-        ridge: float = 0.3,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.target_bounds = target_bounds
-        self.bins = bins
-        self.nominal = nominal
-        self.rounds = rounds
-        self.smoothing = smoothing
-        self.ridge = ridge
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    target_bounds: Any = None
 
     def _ends(self) -> tuple[float, float]:
         try:

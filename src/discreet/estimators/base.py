@@ -1,83 +1,29 @@
-"""What every estimator of this room is: public facts in, a plan with its event, and one ``fit`` on the one path.
-
-A *plan* is made from parameters and the number of features alone. It states its event; then it reads bounded rows,
-adds noise to sums of them, and gives what is learnt. Everything else (types and shapes before the charge, labels, the
-charge itself, scikit-learn's manners) is here, once.
-"""
+"""What the estimators of this room share: bounds of every feature, one budget, and how much a neighbour changes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events, random
 from discreet.adjacency import Adjacency
 from discreet.encoding import features as reading
-from discreet.encoding.bounds import declared_features, per_feature
-from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import KnowsOtherNames
-from discreet.encoding.labels import Labels
+from discreet.encoding.bounds import per_feature
 from discreet.errors import extra
+from discreet.fitting import PrivateEstimator
 from discreet.mechanisms import Budget
-from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
-    from sklearn.base import BaseEstimator, clone
     from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["EstimatorFit", "FitPlan", "PrivateEstimator"]
+__all__ = ["BoundedEstimator"]
 
 FARTHEST = 1e100
 
 
-class FitPlan(ABC):
-    """What a fit will do, from public facts alone."""
-
-    @property
-    @abstractmethod
-    def event(self) -> events.Event:
-        """The cost."""
-
-    @abstractmethod
-    def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
-        """Read the rows and give what is learnt, by attribute. ``targets`` is empty where there are none.
-
-        Whatever a row holds, nothing fails, and its part in every noisy sum stays within the stated sensitivity.
-        """
-
-
-class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of the estimators; a subclass says what its plan is."""
-
-    supervised: ClassVar[bool] = True
-
-    epsilon: float
-    delta: float
-    bounds: Any
-    adjacency: str
-    unit: str
-    random_state: Any
-
-    # --- what a subclass says ------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def _plan(self, features: int) -> FitPlan:
-        """What ``fit`` does for so many features."""
-
-    def _check_targets(self, y: UnreadColumn) -> None:
-        """Refuse targets whose type is not what was declared; no value is looked at."""
-        Labels(self.classes).check(y)
-
-    def _read_targets(self, y: UnreadColumn) -> NDArray[Any]:
-        """Class numbers, -1 where a label is none; or scaled targets, NaN where one is missing."""
-        return Labels(self.classes).codes(y)
-
-    # --- public facts --------------------------------------------------------------------------------------------
+class BoundedEstimator(PrivateEstimator):
+    """An estimator whose noisy sums are bounded by declared ``bounds`` of the features."""
 
     @property
     def _budget(self) -> Budget:
@@ -86,9 +32,9 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
     @property
     def _movement(self) -> int:
         """How many records' parts a neighbour changes: under replace one leaves and another comes."""
-        if Adjacency(self.adjacency) is Adjacency.ZERO_OUT:
+        if self._adjacency is Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
-        return 2 if Adjacency(self.adjacency) is Adjacency.REPLACE else 1
+        return 2 if self._adjacency is Adjacency.REPLACE else 1
 
     def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.bounds is None:
@@ -102,28 +48,6 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
             )
         return low, high
 
-    def privacy_event(self, n_features: int | None = None) -> events.Event:
-        """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged."""
-        return self._plan(self._known_features(n_features)).event
-
-    def operation(self, n_features: int | None = None) -> EstimatorFit:
-        """Fitting this estimator, with its parameters of now, as an operation: ``release`` gives a fitted copy."""
-        return EstimatorFit(clone(self), self._known_features(n_features))
-
-    def _known_features(self, n_features: int | None) -> int:
-        known = n_features or getattr(self, "n_features_in_", None) or declared_features(self.bounds)
-        if known is None:
-            raise ValueError("n_features is None, but the cost depends on the number of columns: pass it.")
-        return int(known)
-
-    # --- fitting -------------------------------------------------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None, *, book: Chargeable | None = None) -> Any:
-        """Fit privately. ``book`` is charged before a value is read."""
-        rows = reading.check_features(self, X, declared=declared_features(self.bounds))
-        charged(EstimatorFit(self, rows.columns, in_place=True), (rows, y) if self.supervised else rows, book=book)
-        return self
-
     def _table(self, X: Any) -> NDArray[np.float64]:
         """Rows to predict for: cut to the bounds the model knows, the middle of them where a number is missing."""
         check_is_fitted(self)
@@ -131,78 +55,3 @@ class PrivateEstimator(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[mis
         low, high = self._sides(self.n_features_in_)
         with np.errstate(invalid="ignore"):
             return np.where(np.isnan(rows), (low + high) / 2, np.clip(rows, low, high))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
-
-
-@dataclass(frozen=True)
-class EstimatorFit:
-    """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets.
-
-    >>> from discreet.estimators import GaussianNB
-    >>> fit = GaussianNB(bounds=(0, 1), epsilon=1.0).operation(n_features=2)
-    >>> fit.label, fit.unit, fit.release((np.eye(2), [0, 1]), rng=1).event == fit.event
-    ('GaussianNB', 'one record', True)
-    """
-
-    estimator: Any
-    n_features: int
-    in_place: bool = False
-
-    @property
-    def event(self) -> events.Event:
-        """The cost, from public facts alone."""
-        return self.estimator._plan(self.n_features).event  # type: ignore[no-any-return]
-
-    @property
-    def asked(self) -> tuple[float | None, float | None]:
-        """Epsilon and delta it is asked for with."""
-        return getattr(self.estimator, "epsilon", None), getattr(self.estimator, "delta", None)
-
-    @property
-    def unit(self) -> str:
-        """Whom each row is all of, on the caller's word."""
-        return unit_name(self.estimator.unit)
-
-    @property
-    def label(self) -> str:
-        """What a book calls it."""
-        return type(self.estimator).__name__
-
-    @property
-    def reproducible(self) -> bool:
-        """Whether the estimator has a seed of its own."""
-        return is_reproducible(self.estimator.random_state)
-
-    def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
-        """Read the records, and give the fitted model."""
-        return self.prepare(data, rng)()
-
-    def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
-        """Refuse what types and shapes tell; no value is looked at before what is returned is called."""
-        model = self.estimator if self.in_place else clone(self.estimator)
-        X, y = reading.pair(data) if model.supervised else (data, None)
-        rows = reading.check_features(model, X, declared=declared_features(model.bounds))
-        if rows.columns != self.n_features:
-            raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
-        targets = reading.column(y, len(rows)) if model.supervised else None
-        if len(rows) > reading.MOST:
-            raise ValueError("X has more records than sums of them are proved for, 2^29.")
-        if targets is not None:
-            model._check_targets(targets)
-        plan, unit = model._plan(self.n_features), self.unit
-        noise = random.from_state(model.random_state if rng is None else rng)
-
-        def run() -> Release[Any]:
-            with np.errstate(all="ignore"):  # whatever NumPy is told elsewhere, no record makes it warn or fail
-                read = np.empty(0) if targets is None else model._read_targets(targets)
-                learnt = plan.learn(rows.read(), read, noise)
-            for name, value in learnt.items():
-                setattr(model, name, value)
-            model.event_, model.reproducible_ = plan.event, noise.reproducible
-            return Release(model, plan.event, reproducible=noise.reproducible, label=self.label, unit=unit)
-
-        return run

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
+from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, whole
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import group_sums, in_ball, noise_for, scale_to_unit
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import TransformerMixin
@@ -95,7 +96,9 @@ def _shrunk_centres(
     return np.clip(found, -reach, reach)
 
 
-class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class KMeans(TransformerMixin, BoundedEstimator):  # type: ignore[misc]
     """Differentially private k-means.
 
     Features are cut to ``bounds``. ``n_iter`` iterations divide the budget; the default has few, since each is noisy.
@@ -113,26 +116,8 @@ class KMeans(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     supervised = False
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_iter: int = 6,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_iter = n_iter
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    n_clusters: int = field(default=8, kw_only=False)
+    n_iter: int = 6
 
     def _plan(self, features: int) -> FitPlan:
         clusters, steps = whole("n_clusters", self.n_clusters, low=1), whole("n_iter", self.n_iter, low=1)

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
+from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import group_sums, noise_for, scale_to_unit
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -67,7 +68,9 @@ class _ClassMoments(FitPlan):
         }
 
 
-class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class GaussianNB(ClassifierMixin, BoundedEstimator):  # type: ignore[misc]
     """Differentially private Gaussian naive Bayes.
 
     ``bounds`` of the features and ``classes`` are declared; a record with a missing feature, or another label,
@@ -83,24 +86,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    classes: Any = (0, 1)
 
     def _plan(self, features: int) -> FitPlan:
         classes, reach = Labels(self.classes).declared, 1 + 2 * features

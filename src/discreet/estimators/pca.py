@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
+from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, number, whole
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import COARSE, cut, in_ball, noise_for, scale_to_unit
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import TransformerMixin
@@ -77,7 +78,9 @@ def _chunks(rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return [rows[at : at + _CHUNK] for at in range(0, len(rows), _CHUNK)]
 
 
-class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class PCA(TransformerMixin, BoundedEstimator):  # type: ignore[misc]
     """Differentially private principal components.
 
     Features are cut to ``bounds`` and scaled to [-1, 1]; rows are then shrunk to ``feature_norm`` (√d by default, which
@@ -95,26 +98,8 @@ class PCA(TransformerMixin, PrivateEstimator):  # type: ignore[misc]
 
     supervised = False
 
-    def __init__(
-        self,
-        *,
-        n_components: int | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        feature_norm: float | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.feature_norm = feature_norm
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    n_components: int | None = None
+    feature_norm: float | None = None
 
     def _plan(self, features: int) -> FitPlan:
         wanted = features if self.n_components is None else whole("n_components", self.n_components, low=1)

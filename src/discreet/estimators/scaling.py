@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.encoding import features as reading
+from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, number
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import FINE, cut, group_sums, noise_for, scale_to_unit
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -30,8 +31,11 @@ TAIL = 0.005  # the share of records that may lie beyond an extreme
 _BINS = 128
 
 
-class _Scaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Scaler(OneToOneFeatureMixin, TransformerMixin, BoundedEstimator):  # type: ignore[misc]
     supervised = False
+    epsilon: float = 0.1
 
     def _cut(self, X: Any) -> NDArray[np.float64]:
         """Rows cut to the bounds; what is missing stays so."""
@@ -84,23 +88,6 @@ class StandardScaler(_Scaler):
     (True, np.float64(1.0))
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 0.1,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
-
     def _plan(self, features: int) -> FitPlan:
         noise = noise_for(self._budget, 3 * features, 3 * features, 3 * features, self._movement)
         return _ColumnMoments(*self._sides(features), noise)
@@ -144,6 +131,8 @@ class _Extremes(FitPlan):
         return int(found.argmax()) if found.any() else 0
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinMaxScaler(_Scaler):
     """Scales each feature from private extremes to ``feature_range``, and cuts it there.
 
@@ -158,24 +147,7 @@ class MinMaxScaler(_Scaler):
     ([20.0], [59.0], [0.0, 0.5, 1.0])
     """
 
-    def __init__(
-        self,
-        *,
-        feature_range: tuple[float, float] = (0.0, 1.0),
-        epsilon: float = 0.1,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.feature_range = feature_range
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    feature_range: tuple[float, float] = (0.0, 1.0)
 
     @property
     def _range(self) -> tuple[float, float]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding import features as reading
+from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
-from discreet.estimators.base import FitPlan, PrivateEstimator
+from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.trees import Forest, Greedy
-from discreet.release import ONE_RECORD
+from discreet.fitting import FitPlan
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -25,10 +27,12 @@ DEEPEST = 16
 NEWS = 2.0  # how much the leaves of a forest say beyond the common shares, over their mean
 
 
-class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
-    bins: Any
-    max_depth: int | None
-    classes: Any
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Trees(ClassifierMixin, BoundedEstimator):  # type: ignore[misc]
+    max_depth: int | None = None
+    classes: Any = (0, 1)
+    bins: Any = 32
 
     def _shape(self, features: int) -> tuple[Bins, NDArray[Any]]:
         return Bins.from_bounds(*self._sides(features), self.bins), Labels(self.classes).declared
@@ -56,6 +60,8 @@ class _Trees(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[largest])
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class DecisionTreeClassifier(_Trees):
     """A differentially private decision tree, grown from noisy histograms; ``bins`` as in ``AdditiveClassifier``.
 
@@ -67,33 +73,15 @@ class DecisionTreeClassifier(_Trees):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        max_depth: int = 4,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        bins: Any = 16,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.max_depth = max_depth
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.bins = bins
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    max_depth: int | None = 4
+    bins: Any = 16
 
     def _plan(self, features: int) -> FitPlan:
         return Greedy(*self._shape(features), self._depth(), self._budget, self._movement)
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class RandomForestClassifier(_Trees):
     """A differentially private forest of random trees; the splits are public, drawn from ``split_seed``. Where
     ``max_depth`` is not given, it is 2 to 9 as a noisy count of the records says, which takes 1 % of the budget.
@@ -109,32 +97,8 @@ class RandomForestClassifier(_Trees):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 20,
-        max_depth: int | None = None,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        bins: Any = 32,
-        split_seed: int = 0,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.epsilon = epsilon
-        self.delta = delta
-        self.bounds = bounds
-        self.classes = classes
-        self.bins = bins
-        self.split_seed = split_seed
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    n_estimators: int = 20
+    split_seed: int = 0
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """π·(geometric mean of share/π)², to sum 1, with π the shares of all records."""

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.estimators.base import FitPlan
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import group_sums, noise_for
+from discreet.fitting import FitPlan
 from discreet.mechanisms import Budget
 
 __all__ = ["Forest", "Greedy", "Splits", "shares"]

@@ -1,4 +1,7 @@
-"""Wrappers: samplers, which own the comparison that amplification needs, and what narrows a proof to one adjacency."""
+"""Wrappers: samplers, which own the comparison that amplification needs, and what narrows a proof to one adjacency.
+
+Amplification by subsampling is ``PoissonSampled`` and ``FixedSizeSampled``, amplification by shuffling ``Shuffled``.
+"""
 
 from __future__ import annotations
 

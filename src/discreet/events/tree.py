@@ -1,4 +1,7 @@
-"""The tree that events form: the base of all kinds, composition, and the one walk over it."""
+"""The tree that events form: the base of all kinds, composition, and the one walk over it.
+
+Decision 1.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whether the books on the way up admit a price, and at which prices an event may be a plan."""
+"""At which prices an event may be a plan, and how often one fits.
+
+Decision 21.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from discreet.events import Event
-from discreet.ledger import groups, tree
+from discreet.ledger import groups
 from discreet.ledger.amounts import Amounts, Number, exact
-from discreet.ledger.tree import BookNode
+from discreet.ledger.tree import BookNode, charge_path
 from discreet.ledger.units import charged_unit
 
-__all__ = ["charge_path", "count_affordable", "plan_prices"]
-
-
-def charge_path(path: list[BookNode], price: Amounts) -> list[BookNode] | None:
-    """The books on the way up after they were charged; nothing if one of them cannot stand the price, or has answers
-    that were seen before a plan."""
-    moved = tree.advance(path, price)
-    for before, after in zip(path, moved, strict=True):
-        if price.planned and before.stage.amounts.adaptive:
-            return None
-        if not after.within:
-            return None
-    return moved
+__all__ = ["count_affordable", "plan_prices"]
 
 
 def count_affordable(path: list[BookNode], event: Event, unit: str) -> int:

@@ -7,6 +7,8 @@ and can be recomputed to the last digit by whoever verifies the chain.
 Numbers are read as the shortest decimal that names them: ``0.1`` is one tenth, not the binary fraction nearest to it.
 Ten charges of 0.1 are then exactly 1. A parameter and its decimal differ by at most one part in 2⁵³, so a book of
 limit ε proves ε(1 + 2⁻⁵³) for the binary values: less than the rounding of printing ε itself.
+
+Decision 22.
 """
 
 from __future__ import annotations

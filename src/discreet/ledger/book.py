@@ -1,4 +1,7 @@
-"""A book: a budget that is charged before data is read, and refuses what would exceed it."""
+"""A book: a budget that is charged before data is read, and refuses what would exceed it.
+
+Decision 272.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import charge_path, count_affordable, plan_prices
+from discreet.ledger.admission import count_affordable, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
@@ -20,7 +23,7 @@ from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import BookNode
+from discreet.ledger.tree import BookNode, charge_path
 from discreet.ledger.units import Charged, charged_unit, checked_asked
 from discreet.release import ONE_RECORD, Operation, Release, charged
 
@@ -48,9 +51,16 @@ class _Asked(NamedTuple):
     def price(self, terms: Terms) -> Amounts:
         """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have. What
         was asked for with a delta is quoted there, or at as much as the book quotes at."""
-        asked = self.unit.asked[1] if self.unit.asked and self.kind == "charge" and self.delta is None else 0.0
-        quote = min(asked, largest_quote(terms.limit))
+        quotes = self.kind == "charge" and self.delta is None
+        quote = min(self.unit.asked[1], largest_quote(terms.limit)) if self.unit.asked and quotes else 0.0
         return groups.price(self.event, terms.adjacency, self.delta, self.unit.rows, quote)
+
+    def usual_price(self, terms: Terms) -> Amounts | None:
+        """The price of one more event, which needs no look at the book; none for what only a plan has a price."""
+        try:
+            return self.price(terms)
+        except UnsupportedEvent:
+            return None
 
 
 class Book:
@@ -149,21 +159,14 @@ class Book:
         if asked_for is not None:
             charged = replace(charged, asked=checked_asked(asked_for))
         asked = _Asked(event, label, kind, delta, charged)
-        price = None if kind == "plan" else self._quick(asked)
+        price = None if kind == "plan" else asked.usual_price(self.terms)
         while True:
-            if price and (entry := self._commit(asked, price)):
+            if price and (entry := self._record(asked, price)):
                 return entry
             # not admitted as an adaptive event, or someone else charged in between: look at what is left
-            price = self._choose(self._path(), asked)
+            price = self._price(self._path(), asked)
 
-    def _quick(self, asked: _Asked) -> Amounts | None:
-        """The usual price, which needs no look at the book; a book that does not admit it is looked at."""
-        try:
-            return asked.price(self.terms)
-        except UnsupportedEvent:
-            return None
-
-    def _choose(self, path: list[BookNode], asked: _Asked) -> Amounts:
+    def _price(self, path: list[BookNode], asked: _Asked) -> Amounts:
         """The price at which the books on the path admit the event, or the refusal. Books only fill up, so a refusal
         by a state that is a moment old is still right; an admission is checked again under the lock."""
         pricing.refuse_nonprivate(asked.event)
@@ -184,7 +187,8 @@ class Book:
             return fallback
         raise BudgetExceeded(refusal(path, price, asked.label, asked.unit.rows))
 
-    def _commit(self, asked: _Asked, price: Amounts) -> Entry | None:
+    def _record(self, asked: _Asked, price: Amounts) -> Entry | None:
+        """Write the charge at this price, under the lock; nothing where a book on the path does not admit it."""
         with self.ledger._write([self.name]) as writing:
             path = tree.path(writing.nodes, self.name)
             if path[0].terms != self.terms:  # the price was worked out for other terms

@@ -167,7 +167,8 @@ def tip(connection: sa.Connection) -> Tip:
 def checked_tip(connection: sa.Connection) -> Tip:
     """The same, before writing: refused where another version of the library has changed the tables meanwhile."""
     rows = connection.execute(_TIPS).all()
-    schema.refuse_other_version({row.version_num for row in rows})
+    if (versions := {row.version_num for row in rows}) != {schema.CURRENT}:
+        raise schema.other_version(versions)
     return _only_tip([row for row in rows if row.seq is not None])
 
 

@@ -60,6 +60,8 @@ needs none, because its events are (ε_i, δ_i)-DP with their failures.
 **Plans.** What is declared before any adaptive charge is fixed in advance, so the tight numerical account holds for it.
 It takes (ε_p, δ_p) off the book, and the filters above are set up for the rest: basic composition of the two, for
 every outcome of the plan.
+
+Decisions 20 and 273.
 """
 
 from __future__ import annotations

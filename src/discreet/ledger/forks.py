@@ -2,6 +2,8 @@
 
 A fork copies everything a ledger holds in memory; a copy must not spend what it holds. And it copies the state of
 SQLite: if another thread is in the middle of a transaction, the child inherits locks that nobody will ever release.
+
+Decision 92.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ next process that starts, and by a running one within length / ``PER_CHARGE`` ch
 reads the file again.
 
 A running process also remembers the head it saw: to it, a tail that is cut off and put right everywhere is missing.
+
+Decisions 90, 128 and 270.
 """
 
 from __future__ import annotations

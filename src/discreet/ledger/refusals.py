@@ -15,11 +15,11 @@ from discreet.adjacency import Adjacency
 from discreet.errors import DiscreetError
 from discreet.events import Event
 from discreet.ledger import groups, tree
-from discreet.ledger.admission import charge_path, plan_prices
+from discreet.ledger.admission import plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.balance import balance
 from discreet.ledger.filters import overdraws_delta
-from discreet.ledger.tree import BookNode
+from discreet.ledger.tree import BookNode, charge_path
 
 __all__ = ["pure_only", "refusal"]
 

@@ -2,6 +2,8 @@
 
 Prices come from floating-point functions, whose last digits differ between machines: a price agrees with another within
 a part in 10⁹, far above what they differ by and far below what anyone could gain. No price is below zero.
+
+Decision 91.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 follows from it (limits, running totals, the last hash), kept so that a charge need not read the history; verification
 recomputes them, and every charge checks those it stands on. Triggers refuse an UPDATE, DELETE or REPLACE of an entry:
 they stop accidents, the chain reveals the rest.
+
+Decision 130.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ with extra("ledger"):
 
 from discreet.ledger.errors import LedgerError
 
-__all__ = ["books", "entries", "head", "migrate", "refuse_other_version", "state_of", "version"]
+__all__ = ["books", "entries", "head", "migrate", "other_version", "state_of", "version"]
 
 VERSION_TABLE = "discreet_schema"
 CURRENT = "0004"  # what this version of the library writes: the newest of the migrations
@@ -105,13 +107,12 @@ def state_of(connection: sa.Connection) -> str:
     return "readable" if set(found) == {SAME_TABLES} else "old"
 
 
-def refuse_other_version(found: set[str]) -> None:
-    """Refuse to write where the tables are no longer those that this process found, or made, when it opened them."""
-    if found != {CURRENT}:
-        raise LedgerError(
-            f"The ledger has schema version {', '.join(sorted(found)) or 'none'}, but this process writes {CURRENT}: "
-            "another version of discreet has changed it since. Nothing was charged. Start again with that version."
-        )
+def other_version(found: set[str]) -> LedgerError:
+    """Why nothing is written where the tables are no longer those that this process found, or made, at opening."""
+    return LedgerError(
+        f"The ledger has schema version {', '.join(sorted(found)) or 'none'}, but this process writes {CURRENT}: "
+        "another version of discreet has changed it since. Nothing was charged. Start again with that version."
+    )
 
 
 def migrate(connection: sa.Connection) -> None:

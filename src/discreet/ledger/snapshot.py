@@ -1,4 +1,7 @@
-"""Books as they stand at one moment, as values: what a report, a command or a page needs, in one transaction."""
+"""Books as they stand at one moment, as values: what a report, a command or a page needs, in one transaction.
+
+Decisions 87 and 129.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import chain, tree
 from discreet.ledger.amounts import Amounts, exact
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.filters import Reading
 from discreet.ledger.integrity import Verified
 from discreet.ledger.stages import Stage
@@ -205,8 +208,10 @@ class _History:
         elif entry.kind == "raise":
             self._nodes[entry.book] = self._nodes[entry.book].raise_limit(*entry.increment)
             self.raises += [entry] if entry.book == self._name else []
-        else:
+        elif entry.kind in ("charge", "plan", "reserve"):
             self._charge(entry, charges)
+        else:
+            raise ChainBroken(f"Entry {entry.seq} is of the kind {entry.kind!r}, which no ledger writes.")
 
     def _charge(self, entry: Entry, charges: int) -> None:
         path = [self._nodes[each] for each in tree.lineage(entry.book) if each in self._nodes]

@@ -34,6 +34,8 @@ them; a raised book pays for each of them in full, because what its parts had sa
 
 References: for odometers, Rogers, Roth, Ullman and Vadhan (2016), Whitehouse, Ramdas, Rogers and Wu (2023); for the
 sum, basic composition as in Dwork and Roth (2014), Theorem 3.16.
+
+Decision 86.
 """
 
 from __future__ import annotations

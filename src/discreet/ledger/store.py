@@ -10,6 +10,8 @@ guards everything, so there is no order of locks to get wrong, and no deadlock. 
 
 Forks. SQLite must not be forked in the middle of a transaction: the child inherits locks that nobody will ever release.
 So a fork waits a moment for the transactions of other threads, and a child that was cut off from one is told so.
+
+Decision 23.
 """
 
 from __future__ import annotations
@@ -66,10 +68,11 @@ class Store:
 
     def __init__(self, url: str, *, create: bool) -> None:
         self.address = Address.parse(url)
+        self._sqlite = self.address.sqlite
         self._home = here()
         self._written = 0  # write transactions of this object
         self._turn: forks.Turn | None = None
-        if self.address.sqlite:  # one transaction at a time in this process
+        if self._sqlite:  # one transaction at a time in this process
             file = self.address.file
             self._turn = forks.Turn(str(file.resolve()) if file else "")
             if file:
@@ -97,7 +100,7 @@ class Store:
 
     def _connect(self) -> sa.Engine:
         try:
-            if not self.address.sqlite:
+            if not self._sqlite:
                 arguments = {"connect_timeout": int(_PATIENCE)} | self.address.arguments
                 return sa.create_engine(self.address.url, pool_pre_ping=True, connect_args=arguments)
             arguments = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
@@ -125,7 +128,7 @@ class Store:
 
     def _migrate(self) -> None:
         with self._transaction(write=True) as connection:
-            if not self.address.sqlite:  # there is no table to lock yet
+            if not self._sqlite:  # there is no table to lock yet
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(4709267)"))
             if schema.state_of(connection) != "current":
                 schema.migrate(connection)
@@ -141,7 +144,7 @@ class Store:
         """The only writer, until the block ends; committed durably when it ends well, otherwise undone."""
         with self._transaction(write=True) as connection:
             self._written += 1
-            if not self.address.sqlite:  # the table, not its row: before the first entry there is none
+            if not self._sqlite:  # the table, not its row: before the first entry there is none
                 connection.exec_driver_sql("LOCK TABLE discreet_head IN EXCLUSIVE MODE")
             yield connection
 
@@ -152,7 +155,7 @@ class Store:
             with self._turn.hold(_PATIENCE) if self._turn else nullcontext(), self._engine.connect() as connection:
                 connection = connection.execution_options(discreet_write=write, **self._isolation(write))
                 with connection.begin():
-                    if not self.address.sqlite:
+                    if not self._sqlite:
                         connection.exec_driver_sql(_careful(_PATIENCE))
                     yield connection
         except exc.SQLAlchemyError as error:
@@ -160,7 +163,7 @@ class Store:
 
     def _isolation(self, write: bool) -> dict[str, str]:
         """Said in every transaction: the server's default may be any."""
-        if self.address.sqlite:
+        if self._sqlite:
             return {}
         return {"isolation_level": "READ COMMITTED" if write else "REPEATABLE READ"}
 
@@ -172,7 +175,7 @@ class Store:
         transactions that write, and says which number comes next and whether any before it are still at work; one that
         only reads takes no number, so that it can be asked of a copy that cannot be written, too.
         """
-        if self.address.sqlite:
+        if self._sqlite:
             mark = connection.info.setdefault("discreet", object())  # versions of two connections cannot be compared
             seen = connection.exec_driver_sql("PRAGMA data_version").scalar()
             return (mark, seen, self._written - write), (mark, seen, self._written)
@@ -186,7 +189,7 @@ class Store:
     def versions(self, connection: sa.Connection, after: int | None, last: int) -> Versions | None:
         """How many entries there are between these numbers, and the sum and the largest of the numbers of the
         transactions that wrote them: no UPDATE, DELETE or INSERT leaves that as it was. SQLite keeps none: None."""
-        if self.address.sqlite:
+        if self._sqlite:
             return None
         low = "" if after is None else f"seq > {after:d} AND "
         return Versions(*map(int, connection.exec_driver_sql(f"{_VERSIONS} WHERE {low}seq <= {last:d}").one()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, number, positive, probability, whole
@@ -98,6 +99,7 @@ class Terms:
         return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
 
     @staticmethod
+    @lru_cache(maxsize=256)  # every charge reads the row of its book
     def from_json(text: str) -> Terms:
         """The terms a JSON text describes."""
         return Terms(**json.loads(text))

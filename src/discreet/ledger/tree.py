@@ -1,6 +1,8 @@
 """What a charge does to the books above: the one place where totals are advanced.
 
 The same function runs when charging and when verifying, so the two cannot disagree.
+
+Decision 24.
 """
 
 from __future__ import annotations
@@ -19,7 +21,19 @@ from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import LARGEST, Terms
 
-__all__ = ["BookNode", "advance", "known_path", "lineage", "outcome", "parent", "parse", "path", "rows", "save"]
+__all__ = [
+    "BookNode",
+    "advance",
+    "charge_path",
+    "known_path",
+    "lineage",
+    "outcome",
+    "parent",
+    "parse",
+    "path",
+    "rows",
+    "save",
+]
 
 
 _LISTED, _COMPARED = 5, 2000  # names in a message, and names that are looked at for it
@@ -153,6 +167,18 @@ def advance(nodes: Iterable[BookNode], price: Amounts) -> list[BookNode]:
             amounts = node.amounts + price
         since = node.since and replace(node.since, amounts=node.since.amounts + whole)
         moved.append(replace(node, amounts=amounts, entries=node.entries + 1, since=since))
+    return moved
+
+
+def charge_path(path: list[BookNode], price: Amounts) -> list[BookNode] | None:
+    """The books on the way up after they were charged; nothing if one of them cannot stand the price, or has answers
+    that were seen before a plan."""
+    moved = advance(path, price)
+    for before, after in zip(path, moved, strict=True):
+        if price.planned and before.stage.amounts.adaptive:
+            return None
+        if not after.within:
+            return None
     return moved
 
 

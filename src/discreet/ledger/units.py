@@ -3,6 +3,8 @@
 A guarantee for one row is not one for a person with several rows; and one for a person, proved by leaving out all rows
 of theirs, says nothing about a data set that lacks one row of theirs. So a charge in another unit is refused both ways,
 unless the book declared how many rows a unit may have: then it is restated for that many rows (``groups``).
+
+Decisions 85 and 271.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 
-from discreet.errors import UnitMismatch, number, positive
+from discreet.errors import UnitMismatch, choice, number, positive
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
@@ -51,11 +53,12 @@ class Charged:
 
     def __str__(self) -> str:
         words = {
+            "record": "",
             "enforced": ", bounded by the library",
             "said": ", as the caller said",
             "converted": f", up to {self.rows:,} a unit",
         }
-        return self.unit + words.get(self.by, "")
+        return self.unit + choice("by", self.by, words)
 
 
 def checked_asked(asked: object) -> tuple[float, float]:

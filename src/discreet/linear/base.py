@@ -1,35 +1,38 @@
-"""What all estimators share: public facts in, a solver with its event, and one ``fit`` on the one path: charge,
-then read.
-"""
+"""What all linear models share: public facts in, a solver with its event, coefficients out."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import warnings
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
 from discreet.encoding import features
 from discreet.encoding.bounds import declared_features
-from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import KnowsOtherNames
+from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra
+from discreet.fitting import FitPlan, PrivateEstimator
 from discreet.linear import solvers
-from discreet.linear.fitting import LinearFit
 from discreet.linear.losses import Loss
-from discreet.linear.problem import Problem, Solution
+from discreet.linear.problem import Problem
 from discreet.linear.rows import Map
 from discreet.linear.solvers import Solver
-from discreet.release import ONE_RECORD, Chargeable, charged
 
 with extra("sklearn"):
-    from sklearn.base import BaseEstimator, clone
     from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["PrivateLinearModel"]
+__all__ = ["PrivateLinearModel", "Regularized"]
+
+Array = NDArray[np.float64]
+_UNDECLARED = (
+    "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
+    "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features."
+)
 
 
 class _SolverChoice(NamedTuple):
@@ -40,39 +43,16 @@ class _SolverChoice(NamedTuple):
     reason: str
 
 
-class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[misc]
-    """Base of the estimators; a subclass says what its loss is and how it reads targets."""
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class PrivateLinearModel(PrivateEstimator):
+    """Base of the linear models; a subclass says what its loss is and how it reads targets."""
 
-    _l1: float = 0.0
-
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.feature_norm = feature_norm
-        self.bounds = bounds
-        self.regularization = regularization
-        self.solver = solver
-        self.solver_options = solver_options
-        self.fit_intercept = fit_intercept
-        self.dataset_size = dataset_size
-        self.adjacency = adjacency
-        self.unit = unit
-        self.random_state = random_state
+    feature_norm: float | None = None
+    solver: str = "auto"
+    solver_options: dict[str, Any] | None = None
+    fit_intercept: bool = True
+    dataset_size: int | None = None
 
     # --- what a subclass says ------------------------------------------------------------------------------------
 
@@ -80,46 +60,38 @@ class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[m
     def _loss(self) -> Loss:
         """What is minimised."""
 
-    @abstractmethod
-    def _check_targets(self, y: UnreadColumn) -> None:
-        """Refuse targets whose type is not what was declared; no value is looked at."""
-
-    @abstractmethod
-    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Class numbers or scaled targets, and which are usable."""
-
     def _ridge(self) -> float | None:
-        return self.regularization
+        """Λ; none: the solver's own."""
+        return None
+
+    @property
+    def _l1(self) -> float:
+        """α, of the L1 penalty."""
+        return 0.0
+
+    def _outward(self, coefficients: Array, intercept: Array) -> tuple[Array, Array]:
+        """Coefficients, one row per score, in the units of the targets."""
+        return coefficients, intercept
+
+    def _attributes(self, coefficients: Array, intercept: Array) -> dict[str, Any]:
+        """What a fitted model shows of them."""
+        return {"coef_": coefficients, "intercept_": intercept}
+
+    def _warn(self) -> None:
+        if self.feature_norm is None and self.bounds is None:
+            warnings.warn(_UNDECLARED, UserWarning, stacklevel=5)
 
     # --- public facts --------------------------------------------------------------------------------------------
 
-    def privacy_event(self, n_features: int | None = None) -> events.Event:
-        """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged.
-
-        ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with
-        one entry a feature, or an estimator that was fitted).
-        """
-        return self._choice(self._known_features(n_features)).solver.event
-
-    def operation(self, n_features: int | None = None) -> LinearFit:
-        """Fitting this estimator, with its parameters of now, as an operation: ``release((X,
-        y))`` gives a fitted copy.
-        """
-        return LinearFit(clone(self), self._known_features(n_features))
-
     def _known_features(self, n_features: int | None) -> int:
-        if n_features is not None:
-            return n_features
-        if hasattr(self, "n_features_in_"):
-            return int(self.n_features_in_)
-        if (declared := declared_features(self.bounds)) is not None:
-            return declared
-        if self.delta and (
-            self.solver in ("gd", "sgd", "svrg")
-            or (self.solver == "auto" and not (self._l1 and self._loss().name == "squared"))
-        ):
-            return 1  # their cost does not depend on it
-        raise ValueError("n_features is None, but this solver's cost depends on the number of columns: pass it.")
+        known = n_features or getattr(self, "n_features_in_", None) or declared_features(self.bounds)
+        return super()._known_features(known or (None if self._cost_needs_features else 1))
+
+    @property
+    def _cost_needs_features(self) -> bool:
+        descends = self.solver in ("gd", "sgd", "svrg")
+        descends |= self.solver == "auto" and not (self._l1 and self._loss().name == "squared")
+        return not (self.delta and descends)
 
     def _mapping(self, features: int) -> Map:
         names = getattr(self, "feature_names_in_", None)
@@ -136,7 +108,7 @@ class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[m
             regularization=self._ridge(),
             l1=self._l1,
             size=self.dataset_size,
-            adjacency=Adjacency(self.adjacency),
+            adjacency=self._adjacency,
         )
 
     def _choice(self, features: int) -> _SolverChoice:
@@ -144,44 +116,19 @@ class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[m
         name, reason = solvers.choose(problem) if self.solver == "auto" else (self.solver, "asked for")
         return _SolverChoice(solvers.make(name, problem, dict(self.solver_options or {})), name, reason)
 
-    # --- fitting -------------------------------------------------------------------------------------------------
+    def _plan(self, features: int) -> FitPlan:
+        return _LinearPlan(self, self._choice(features), self._mapping(features))
 
-    def fit(self, X: Any, y: Any, *, book: Chargeable | None = None) -> Any:
-        """Fit privately. ``book`` is charged before a value is read; what ``fit`` then does cannot cost more.
+    # --- what is learnt ------------------------------------------------------------------------------------------
 
-        The charge protects ``unit``: one record, or whom each row is all of, on the caller's word.
-
-        Records with a feature that is not finite, or with a target outside what was declared, contribute nothing.
-        """
-        rows = features.check_features(self, X, declared=declared_features(self.bounds))
-        charged(LinearFit(self, rows.columns, in_place=True), (rows, y), book=book)
-        return self
-
-    def _learn(self, choice: _SolverChoice, mapping: Map, solution: Solution, rng: random.Rng) -> None:
-        self.event_: events.Event = choice.solver.event
-        self.adjacency_ = Adjacency(self.adjacency)
-        self.solver_, self.solver_reason_ = choice.name, choice.reason
-        self.regularization_ = solution.regularization
-        self.reproducible_ = rng.reproducible
-        self.n_iter_ = solution.steps
-        self._solution, self._map, self._clip_norm = solution, mapping, solution.clip
-        self._set_coefficients(*mapping.outward(solution.weights, self.n_features_in_))
-
-    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
-        self.coef_: NDArray[np.float64] = coefficients
-        self.intercept_: Any = intercept
-
-    def restore(
-        self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64], clip: float | None = None
-    ) -> Any:
+    def restore(self, coefficients: Array, intercept: Array, clip: float | None = None) -> Any:
         """Make this a fitted model with these coefficients, one row per score, in the user's units, and with the norm
         that its gradients were clipped to, if they were: for files that hold them.
         """
-        self._clip_norm = clip
         self.n_features_in_ = coefficients.shape[1]
-        self._map = self._mapping(self.n_features_in_)
-        single = coefficients.shape[0] == 1 and not hasattr(self, "classes")
-        self.coef_, self.intercept_ = (coefficients[0], float(intercept[0])) if single else (coefficients, intercept)
+        self._map, self._clip_norm = self._mapping(self.n_features_in_), clip
+        for name, value in self._attributes(coefficients, intercept).items():
+            setattr(self, name, value)
         return self
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
@@ -192,7 +139,41 @@ class PrivateLinearModel(KnowsOtherNames, BaseEstimator, ABC):  # type: ignore[m
         within = self._map.inside(rows)  # the model has seen no row outside the bounds: it is asked about none
         return np.asarray(within @ np.atleast_2d(self.coef_).T + self.intercept_)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        return tags
+
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class Regularized(PrivateLinearModel):
+    """A model whose Λ may be declared; others have a penalty of their own."""
+
+    regularization: float | None = None
+
+    def _ridge(self) -> float | None:
+        return self.regularization
+
+
+@dataclass(frozen=True)
+class _LinearPlan(FitPlan):
+    """A solver for rows that ``mapping`` has brought into the unit ball."""
+
+    model: PrivateLinearModel
+    choice: _SolverChoice
+    mapping: Map
+
+    @property
+    def event(self) -> events.Event:
+        return self.choice.solver.event
+
+    def learn(self, rows: Array, targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
+        solution = self.choice.solver.solve(self.mapping.records(rows, targets), rng)
+        outward = self.model._outward(*self.mapping.outward(solution.weights, rows.shape[1]))
+        return {
+            "adjacency_": self.model._adjacency,
+            "solver_": self.choice.name,
+            "solver_reason_": self.choice.reason,
+            "regularization_": solution.regularization,
+            "n_iter_": solution.steps,
+            "_solution": solution,
+            "_map": self.mapping,
+            "_clip_norm": solution.clip,
+            **self.model._attributes(*outward),
+        }

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
-from discreet.linear.base import PrivateLinearModel
+from discreet.linear.base import Regularized
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
-from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -20,60 +20,18 @@ with extra("sklearn"):
 __all__ = ["LinearClassifier", "LinearSVC", "LogisticRegression"]
 
 
-class _Classifier(ClassifierMixin, PrivateLinearModel):  # type: ignore[misc]
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Classifier(ClassifierMixin, Regularized):  # type: ignore[misc]
     """Labels against declared classes, scores, predictions."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            regularization=regularization,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.classes = classes
+    classes: Any = (0, 1)
 
     def _declared_classes(self) -> NDArray[Any]:
         return Labels(self.classes).declared
 
-    def _check_targets(self, y: UnreadColumn) -> None:
-        Labels(self.classes).check(y)
-
-    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        codes = Labels(self.classes).codes(y)
-        return codes, codes >= 0
-
-    def _learn(self, *facts: Any) -> None:
-        self.classes_ = self._declared_classes()
-        super()._learn(*facts)
-
-    def restore(self, *learned: Any) -> Any:
-        """As for every model; the classes are the declared ones."""
-        self.classes_ = self._declared_classes()
-        return super().restore(*learned)
+    def _attributes(self, *learned: Any) -> dict[str, Any]:
+        return {"classes_": self._declared_classes(), **super()._attributes(*learned)}
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Scores: one a record for two classes, otherwise one a class."""
@@ -152,6 +110,8 @@ class LogisticRegression(_Classifier):
             return np.asarray(np.log(self.predict_proba(X)))
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearSVC(_Classifier):
     """A differentially private linear support vector machine: the hinge with a rounded corner of width ``smoothing``.
 
@@ -163,86 +123,22 @@ class LinearSVC(_Classifier):
     1.0
     """
 
-    def __init__(
-        self,
-        *,
-        smoothing: float = 0.5,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            classes=classes,
-            regularization=regularization,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.smoothing = smoothing
+    smoothing: float = 0.5
 
     def _loss(self) -> Loss:
         number, hinge = len(self._declared_classes()), HuberHinge(self.smoothing)
         return hinge if number == 2 else OneVersusRest(hinge, number)
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class LinearClassifier(_Classifier):
     """A differentially private linear classifier of two classes with a loss of one's own (``losses.CustomLoss``).
 
     Its targets are -1 and 1. Parameters and guarantee as in ``LogisticRegression``; only solvers that clip are offered.
     """
 
-    def __init__(
-        self,
-        loss: CustomLoss,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        classes: Any = (0, 1),
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            classes=classes,
-            regularization=regularization,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.loss = loss
+    loss: CustomLoss = field(kw_only=False)
 
     def _loss(self) -> Loss:
         if len(self._declared_classes()) != 2:

@@ -8,6 +8,8 @@ effects so strong that one Newton step cannot be trusted) it is infinite: it cov
 
 Intervals hold for rows that the declared bounds do not cut; a cut row is another row. Coverage is measured by
 ``python -m experiments coverage``.
+
+Decision 109.
 """
 
 from __future__ import annotations
@@ -106,11 +108,9 @@ class Inference:
 
         @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Coefficients]:
-            rows, (read, usable) = table.read(), probe._read_targets(targets)
-            records, jacobian = (
-                intervals.mapping.records(rows, read, usable),
-                _jacobian(intervals.mapping, self.n_features),
-            )
+            rows = table.read()
+            records = intervals.mapping.records(rows, probe._read_targets(targets))
+            jacobian = _jacobian(intervals.mapping, self.n_features)
             if isinstance(intervals, SquaresIntervals):
                 estimate, variances = intervals.solve(records, jacobian, noise)
                 low, high = probe._interval()

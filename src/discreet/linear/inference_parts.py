@@ -9,6 +9,8 @@ Solving with A instead of S is a first-order expansion, good while A is known to
 that is given only where A happens to look large enough would be wrong whenever that was luck. So it is never cut off:
 it is divided by 1 - u², which changes little while u is small, and grows without bound as u nears 1, where no interval
 is given.
+
+Decision 380.
 """
 
 from __future__ import annotations

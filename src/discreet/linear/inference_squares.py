@@ -25,6 +25,8 @@ What is assumed: records are independent, E[xε] = 0, rows and targets lie insid
 another record), and the line stays inside the target's bounds where there are records.
 
 References: White (1980); for noisy sufficient statistics, Vu and Slavkovic (2009); for their intervals, Sheffet (2017).
+
+Decision 108.
 """
 
 from __future__ import annotations

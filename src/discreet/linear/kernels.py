@@ -10,6 +10,8 @@ not that of the real numbers (Casacuberta et al. 2022). Three things prevent it 
    the blocks are added as 64-bit integers, which hold 2^29 records. The total is the exact sum, in any order.
 
 Residuals that are not finite count as zero.
+
+Decision 65.
 """
 
 from __future__ import annotations

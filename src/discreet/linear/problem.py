@@ -1,4 +1,7 @@
-"""What is to be minimised and under which budget: public facts, known before any record is read."""
+"""What is to be minimised and under which budget: public facts, known before any record is read.
+
+Decision 64.
+"""
 
 from __future__ import annotations
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, nonnegative, number
-from discreet.linear.base import PrivateLinearModel
+from discreet.linear.base import Array, PrivateLinearModel, Regularized
 from discreet.linear.losses import CustomLoss, Loss, Squared
 from discreet.linear.problem import Problem
-from discreet.release import ONE_RECORD
 
 with extra("sklearn"):
     from sklearn.base import RegressorMixin
@@ -22,41 +23,12 @@ _CLOSEST = 1e-288  # of target bounds
 __all__ = ["ElasticNet", "Lasso", "LinearRegression", "LinearRegressor", "Ridge"]
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
     """Targets scaled from declared bounds to [-1, 1] and cut there."""
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            regularization=regularization,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.target_bounds = target_bounds
+    target_bounds: Any = None
 
     def _interval(self) -> tuple[float, float]:
         if self.target_bounds is None:
@@ -83,29 +55,34 @@ class _Regressor(RegressorMixin, PrivateLinearModel):  # type: ignore[misc]
         if y.kind not in ("numbers", "objects"):
             raise ValueError(f"y holds {y.kind}, but must hold real numbers.")
 
-    def _read_targets(self, y: UnreadColumn) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _read_targets(self, y: UnreadColumn) -> NDArray[Any]:
         self._check_targets(y)
         (low, high), values = self._interval(), y.floats()  # an odd entry is ignored, not an error: it is private
         usable = np.isfinite(values)
         cut = np.clip(np.where(usable, values, low), low, high)  # first, so that nothing overflows
-        return np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), usable
+        return np.where(usable, np.clip((cut - (low + high) / 2) / ((high - low) / 2), -1, 1), np.nan)
 
     def _problem(self, features: int) -> Problem:
         if self.target_bounds is not None:  # the cost does not depend on them; a fit does
             self._interval()
         return super()._problem(features)
 
-    def _set_coefficients(self, coefficients: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+    def _outward(self, coefficients: Array, intercept: Array) -> tuple[Array, Array]:
         low, high = self._interval()
         half = (high - low) / 2
-        self.coef_, self.intercept_ = coefficients[0] * half, float(intercept[0] * half + (low + high) / 2)
+        return coefficients * half, intercept * half + (low + high) / 2
+
+    def _attributes(self, coefficients: Array, intercept: Array) -> dict[str, Any]:
+        return {"coef_": coefficients[0], "intercept_": float(intercept[0])}
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """The linear function's values, cut to the target bounds, within which every target counted."""
         return np.asarray(np.clip(self._scores(X)[:, 0], *self._interval()))
 
 
-class LinearRegression(_Regressor):
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearRegression(Regularized, _Regressor):
     r"""Differentially private least squares, by noisy gradient descent unless another solver is asked for.
 
     ``target_bounds=(lower, upper)`` is declared, and targets are cut to it; the other parameters and the guarantee are
@@ -120,41 +97,12 @@ class LinearRegression(_Regressor):
     """
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Penalised(_Regressor):
     """Penalties in units of the scaled problem: rows of norm one, targets in [-1, 1], a sum over records."""
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            target_bounds=target_bounds,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.alpha = alpha
+    alpha: float = field(default=1.0, kw_only=False)
 
 
 class Ridge(_Penalised):
@@ -181,101 +129,36 @@ class Lasso(_Penalised):
     (True, 0.0)
     """
 
-    def _ridge(self) -> float | None:
-        return None
-
     @property
-    def _l1(self) -> float:  # type: ignore[override]
+    def _l1(self) -> float:
         return nonnegative("alpha", self.alpha)
 
 
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
 class ElasticNet(_Penalised):
     """Private least squares with the penalty α·(ρ·‖w‖₁ + (1 - ρ)/2·‖w‖²), ρ = ``l1_ratio``; units as in ``Ridge``."""
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        l1_ratio: float = 0.5,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            alpha,
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            target_bounds=target_bounds,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.l1_ratio = l1_ratio
+    l1_ratio: float = 0.5
 
     def _ridge(self) -> float | None:
         return nonnegative("alpha", self.alpha) * (1 - number("l1_ratio", self.l1_ratio, low=0, high=1)) or None
 
     @property
-    def _l1(self) -> float:  # type: ignore[override]
+    def _l1(self) -> float:
         return nonnegative("alpha", self.alpha) * number("l1_ratio", self.l1_ratio, low=0, high=1)
 
 
-class LinearRegressor(_Regressor):
+@answer_other_names
+@dataclass(eq=False, repr=False, kw_only=True)
+class LinearRegressor(Regularized, _Regressor):
     """A differentially private linear regressor with a loss of one's own (``losses.CustomLoss``), on targets in [-1,
     1].
 
     Parameters and guarantee as in ``LinearRegression``; only solvers that clip are offered.
     """
 
-    def __init__(
-        self,
-        loss: CustomLoss,
-        *,
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        feature_norm: float | None = None,
-        bounds: Any = None,
-        target_bounds: Any = None,
-        regularization: float | None = None,
-        solver: str = "auto",
-        solver_options: dict[str, Any] | None = None,
-        fit_intercept: bool = True,
-        dataset_size: int | None = None,
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            feature_norm=feature_norm,
-            bounds=bounds,
-            target_bounds=target_bounds,
-            regularization=regularization,
-            solver=solver,
-            solver_options=solver_options,
-            fit_intercept=fit_intercept,
-            dataset_size=dataset_size,
-            adjacency=adjacency,
-            unit=unit,
-            random_state=random_state,
-        )
-        self.loss = loss
+    loss: CustomLoss = field(kw_only=False)
 
     def _loss(self) -> Loss:
         return self.loss

@@ -8,6 +8,8 @@ column (the regularised intercept) adds 1, and R² = 2, or 1 without an intercep
 A record with a feature that is NaN or infinite, a label outside the declared classes, or a target that is not a finite
 number is blanked: its row is zero, the intercept's entry included, and it contributes nothing anywhere. It raises no
 error, since an error would tell whoever sees it that such a record exists.
+
+Decision 69.
 """
 
 from __future__ import annotations
@@ -119,9 +121,10 @@ class Map:
         rows = self(features)[:, : features.shape[1]]
         return np.asarray(rows * self.norm * self.scale + self.shift)
 
-    def records(self, features: NDArray[np.float64], targets: NDArray[Any], usable: NDArray[np.bool_]) -> Records:
-        """Rows with the unusable blanked."""
+    def records(self, features: NDArray[np.float64], targets: NDArray[Any]) -> Records:
+        """Rows with the unusable blanked: a class number below 0, a target or a feature that is not finite."""
         rows = self(features)
+        usable = np.isfinite(targets) if targets.dtype.kind == "f" else targets >= 0
         usable = usable & ~np.isnan(rows[:, 0]) if rows.shape[1] else usable
         rows[~usable] = 0.0
         return Records(rows, np.where(usable, targets, 0), usable)

@@ -11,6 +11,8 @@ one.
 >>> again = loads(dumps(model))
 >>> again.predict({"age": [25, 90]}).tolist(), again.statement == model.statement
 (['no', 'yes'], True)
+
+Decision 97.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from discreet.linear.tabular import TableModel
-from discreet.schema import Bounded, Categories, Declaration, declaration
+from discreet.schema import Bounded, Categories, Dates, Declaration, Times, Unlisted, declaration
 
 __all__ = ["LONGEST", "as_schema_facts", "dumps", "loads"]
 
@@ -118,8 +120,13 @@ def as_schema_facts(facts: Declaration) -> dict[str, Any]:
         elif isinstance(column, Categories):
             other = {} if column.other is None else {"other": column.other}
             columns[name] = {"categories": list(column.values), **other}
-        else:
+        elif isinstance(column, (Dates, Times)):
+            ends = [column.first.isoformat(), column.last.isoformat()]
+            columns[name] = {"dates" if isinstance(column, Dates) else "times": ends}
+        elif isinstance(column, Unlisted):
             columns[name] = {"unlisted": True}
+        else:
+            raise ValueError(f"{name!r} is declared as {type(column).__name__}, which no schema file says.")
     rest = {
         **facts.text.as_facts(),
         "unit": facts.unit,

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from discreet import random
 from discreet.encoding import Design, Encoder
 from discreet.events import Event
+from discreet.fitting import Fit
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.fitting import LinearFit
 from discreet.linear.regressors import LinearRegression
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, is_reproducible
 from discreet.schema import Bounded, Categories, Column, as_declaration
@@ -186,7 +186,7 @@ class TableFit:
         def run() -> Release[TableModel]:
             rows = read()
             parts = design.matrix(rows), design.targets(rows)
-            fitted = LinearFit(model.estimator, design.width, in_place=True).release(parts, noise)
+            fitted = Fit(model.estimator, design.width, in_place=True).release(parts, noise)
             return Release(model, fitted.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
 
         return run

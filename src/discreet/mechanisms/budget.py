@@ -3,6 +3,8 @@
 ``epsilon`` alone is pure differential privacy (``delta`` is ``None`` or 0, which mean the same everywhere); with
 ``delta`` it is approximate; ``rho`` is zero-concentrated. Every room reads these three words through ``Budget`` and
 asks it for mechanisms, so that a budget means one thing whoever spends it.
+
+Decision 132.
 """
 
 from __future__ import annotations

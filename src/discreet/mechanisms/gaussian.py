@@ -1,4 +1,4 @@
-"""The Gaussian mechanism on a grid: numbers and vectors under an L2 sensitivity."""
+"""The Gaussian mechanism, analytic or of a given scale, on a grid: numbers and vectors under an L2 sensitivity."""
 
 from __future__ import annotations
 

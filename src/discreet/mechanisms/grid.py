@@ -17,6 +17,8 @@ A release of value v does three things.
 
 So no bit of the output depends on v except through n: the attacks of Mironov (2012), Jin et al. (2021) and Haney et
 al. (2022) have nothing to look at. An output too large for a double is the largest of its sign, again a function of n.
+
+Decision 10.
 """
 
 from __future__ import annotations

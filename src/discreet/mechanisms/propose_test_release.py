@@ -1,4 +1,4 @@
-r"""Propose, test, release: answer well on data where that is safe, and say nothing elsewhere.
+r"""Propose-test-release: answer well on data where that is safe, and say nothing elsewhere.
 
 Call a data set *safe* if the base algorithm's answers on it and on each of its neighbours are as close as the base
 event says. Let d(x) be the distance from x to the nearest unsafe data set, in records, or any lower bound of it that

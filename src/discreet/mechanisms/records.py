@@ -7,6 +7,8 @@ infinity is a number beyond every bound. Only shape and type of an array are loo
 raise an error (``check_column`` and ``check_rows`` do so before a charge); none can raise a warning. A container whose
 *type* is publicly wrong (a frame for a column, text for numbers) is refused, because an answer from nothing but
 missing records would look like one.
+
+Decision 95.
 """
 
 from __future__ import annotations

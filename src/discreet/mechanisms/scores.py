@@ -4,6 +4,8 @@ A score is rounded to a multiple of a power of two, γ; a change of at most Δ b
 D = ⌊Δ/γ⌋ + 1 steps. The noise or weight is then a function of whole numbers: exp(-gap/t) with t = ⌈factor·D/ε⌉
 steps, so the privacy loss is at most factor·D/t ≤ ε by integer arithmetic, with no float in between. γ is about
 2^-32 of factor·Δ/ε, the score difference that matters; the rounding costs less than that fraction of the utility.
+
+Decision 12.
 """
 
 from __future__ import annotations

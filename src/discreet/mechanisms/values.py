@@ -5,6 +5,8 @@ What an entry is, is not: it may depend on records. So no entry is an error. Wha
 in a list) is *missing*, and has the meaning that its reader states: nothing where noise is added, the lowest score
 where something is chosen. A number beyond all doubles, an infinity too, counts as the largest double. Neither moves two
 numbers further apart than they were.
+
+Decision 250.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""What the votes that were cast would have cost: small where teachers agree, and private itself.
+r"""GNMax's data-dependent cost: what the votes that were cast would have cost, small where teachers agree; private.
 
 An aggregator's event holds for every data set and is what a book is charged. For one data set, whose votes are known,
 the Rényi divergence to every neighbour can be bounded by much less: if an outcome has probability at least 1 − q,
@@ -15,6 +15,8 @@ event: no book, accountant or report takes it, before or after ``SanitisedCost``
 
 Reference: Papernot et al. (2018), Theorem 6, Propositions 7, 8 and 10; for Laplace noise Papernot et al. (2017),
 Theorems 2 and 3 and Lemma 4.
+
+Decision 460.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 One path for both: the public facts make the ballots, and the ballots the cost; a book is charged; the records are read,
 divided among teachers, and seen from then on through noisy votes alone.
+
+Decision 463.
 """
 
 from __future__ import annotations

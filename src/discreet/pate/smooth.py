@@ -19,6 +19,8 @@ is a b-smooth upper bound of the local sensitivity of the sum: the window of a n
 grid for the settings used, and refused otherwise.
 
 Reference: Papernot et al. (2018), Appendix B (local sensitivity by Q); Nissim, Raskhodnikova and Smith (2007).
+
+Decision 461.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ vote a query.
 A *hard* vote is one class. A *soft* vote is a teacher's probabilities, cut to whole multiples of 2^-20 that sum to at
 most one: sums of such votes are exact, and a teacher moves them by no more than it could by a hard vote, √2 in L2, 2 in
 L1, 1 in every count.
+
+Decision 462.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ size. Scales whose numerator exceeds 53 bits run wholly in Python integers.
 
 The one value that is not representable: a sample beyond ±2^62 raises ``OverflowError``, rather than wrapping. At the
 scales the compiled loop serves this has probability below 2^-700, less than any positive float.
+
+Decision 11.
 """
 
 from __future__ import annotations

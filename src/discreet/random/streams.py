@@ -9,6 +9,8 @@ instead of drawing them, stays in step with the run it repeats.
 
 Without a seed sampling, noise and chance come from the system's source. Public streams are keyed by it, once, and
 replay forces that key like any other output, so that both of its runs make the same public choices.
+
+Decision 126.
 """
 
 from __future__ import annotations

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from discreet import events
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
-from discreet.random import Rng, RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.mechanisms.records import rows
+from discreet.random import Rng
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
 from discreet.statistics.means import Mean
-from discreet.statistics.records import rows
 from discreet.statistics.statistic import Statistic
 from discreet.statistics.vectors import MOST_DIMENSIONS, VectorMean
 
@@ -31,10 +31,10 @@ class BoundedVarianceMean(Statistic):
 
     .. math:: E\|\hat\mu - \mu\|^2 \le \frac{\sigma^2}{n} + \frac{\sigma^4}{16\tau^2} + c\,\tau^2,
 
-    least at τ = σ/(16c)^¼. With n public and Laplace noise c = 8/(nε)², hence τ = σ√(nε)/128^¼ and
-    σ²/n + √2·σ²/(nε). (The lecture's τ = σ√(nε)/2 gives σ²/n + 2.25·σ²/(nε): pass it as ``clip=``.) In ``dimension`` d
-    the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a constant. (In the lecture d^¼
-    stands under the root.)
+    least at the optimal clipping threshold, τ = σ/(16c)^¼. With n public and Laplace noise c = 8/(nε)², hence
+    τ = σ√(nε)/128^¼ and σ²/n + √2·σ²/(nε). (The lecture's τ = σ√(nε)/2 gives σ²/n + 2.25·σ²/(nε): pass it as
+    ``clip=``.) In ``dimension`` d the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a
+    constant. (In the lecture d^¼ stands under the root.)
 
     ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which
     sets τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is
@@ -144,6 +144,7 @@ class BoundedVarianceMean(Statistic):
             return inner.draw(rows(data, inner.dimension) - np.array(self.centre), rng) + np.array(self.centre)
 
 
+@spell_out(Asked, "bounded-variance mean")
 def bounded_variance_mean(
     values: Any,
     sd: float,
@@ -151,29 +152,11 @@ def bounded_variance_mean(
     *,
     centre: float | tuple[float, ...] = 0.0,
     dimension: int | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "bounded-variance mean",
-    rng: RngLike = None,
+    **asked: Unpack[Asked],
 ) -> Release[Any]:
     """The mean of records of bounded spread, clipped automatically: see ``BoundedVarianceMean``.
 
     >>> round(bounded_variance_mean([1.0, -1.0, 0.5, 0.5] * 2500, sd=1.0, n=10_000, epsilon=1.0, rng=1).value, 1)
     0.2
     """
-    operation = BoundedVarianceMean(
-        sd=positive("sd", sd),
-        n=n,
-        centre=centre,
-        dimension=dimension,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(BoundedVarianceMean, values, asked, sd=positive("sd", sd), n=n, centre=centre, dimension=dimension)

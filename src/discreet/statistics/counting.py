@@ -1,17 +1,20 @@
-"""How many records there are."""
+"""How many records there are.
+
+Decision 102.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.adjacency import Adjacency
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import column, present
+from discreet.mechanisms.records import column
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import present
 from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Count", "count"]
@@ -48,22 +51,11 @@ class Count(NoisyTotals):
         return np.int64(present(column(values)).size)
 
 
-def count(
-    values: Any,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "count",
-    rng: RngLike = None,
-) -> Release[Any]:
+@spell_out(Asked, "count")
+def count(values: Any, **asked: Unpack[Asked]) -> Release[Any]:
     """The number of records that are not missing: see ``Count``.
 
     >>> count([1.0, 2.0, None], epsilon=20.0, rng=1).value
     2
     """
-    operation = Count(epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Count, values, asked)

@@ -6,18 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms import Gaussian
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import BITS, Bounds, check_bounds, check_rows, positions, rows
+from discreet.mechanisms.records import check_rows, rows
+from discreet.random import exact_sum
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import BITS, Bounds, check_bounds, positions
 from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["Covariance", "covariance"]
@@ -172,26 +173,12 @@ def _positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def covariance(
-    values: Any,
-    bounds: Sequence[Bounds],
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "covariance",
-    rng: RngLike = None,
-) -> Release[NDArray[np.float64]]:
+@spell_out(Asked, "covariance")
+def covariance(values: Any, bounds: Sequence[Bounds], **asked: Unpack[Asked]) -> Release[NDArray[np.float64]]:
     """The covariance matrix of bounded columns: see ``Covariance``.
 
     >>> covariance([[0, 1], [1, 0]] * 5000, bounds=[(0, 1), (0, 1)], rho=0.5, rng=1).value.round(2)
     array([[ 0.25, -0.25],
            [-0.25,  0.25]])
     """
-    operation = Covariance(
-        bounds=tuple(bounds), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Covariance, values, asked, bounds=tuple(bounds))

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
 from discreet.statistics.partition import Partition
 from discreet.statistics.statistic import AdditiveStatistic, NoisyTotals
 
@@ -143,19 +142,13 @@ class Cdf(AdditiveStatistic):
         return np.asarray(self.rmse(n=n) / np.sqrt(1 - confidence))
 
 
+@spell_out(Asked, "histogram")
 def histogram(
     values: Any,
     *,
     bins: Iterable[float] | None = None,
     categories: Iterable[Hashable] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "histogram",
-    rng: RngLike = None,
+    **asked: Unpack[Asked],
 ) -> Release[NDArray[Any]]:
     """Counts over public bins or categories: see ``Histogram``.
 
@@ -163,35 +156,14 @@ def histogram(
     array([1, 2])
     """
     parts = Partition.of(bins, categories)
-    operation = Histogram(
-        bins=parts.bins,
-        categories=parts.categories,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Histogram, values, asked, bins=parts.bins, categories=parts.categories)
 
 
-def cdf(
-    values: Any,
-    bins: Iterable[float],
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "cdf",
-    rng: RngLike = None,
-) -> Release[NDArray[np.float64]]:
+@spell_out(Asked, "cdf")
+def cdf(values: Any, bins: Iterable[float], **asked: Unpack[Asked]) -> Release[NDArray[np.float64]]:
     """The distribution function at the upper edges of public bins: see ``Cdf``.
 
     >>> cdf([1, 1, 3, 3], bins=[0, 2, 4], epsilon=50.0, rng=1).value
     array([0.5, 1. ])
     """
-    operation = Cdf(bins=tuple(bins), epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Cdf, values, asked, bins=tuple(bins))

@@ -1,21 +1,24 @@
-"""The mean of bounded records, when their number is private and when it is public."""
+"""The mean of bounded records, when their number is private and when it is public.
+
+Decision 50.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.mechanisms.records import check_column, check_size, column
+from discreet.release import Release
 from discreet.statistics import errors
-from discreet.statistics.records import Bounds, check_bounds, check_column, check_size, column, exact_total
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import Bounds, check_bounds, exact_total
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Mean", "binary_mean", "mean", "mean_of_pairs"]
@@ -144,60 +147,22 @@ def mean_of_pairs(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
     return np.asarray(low + (high - low) * np.where(whole > 0, pair[..., 0] / np.where(whole > 0, whole, 1.0), 0.5))
 
 
-def mean(
-    values: Any,
-    bounds: Bounds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    n: int | None = None,
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "mean",
-    rng: RngLike = None,
-) -> Release[float]:
+@spell_out(Asked, "mean")
+def mean(values: Any, bounds: Bounds, *, n: int | None = None, **asked: Unpack[Asked]) -> Release[float]:
     """The mean of bounded records: see ``Mean``.
 
     >>> round(mean([20, 30, 40] * 1000, bounds=(0, 100), epsilon=1.0, rng=1).value)
     30
     """
-    operation = Mean(
-        bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Mean, values, asked, bounds=bounds, n=n)
 
 
-def binary_mean(
-    values: Any,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    n: int | None = None,
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "binary mean",
-    rng: RngLike = None,
-) -> Release[float]:
+@spell_out(Asked, "binary mean")
+def binary_mean(values: Any, *, n: int | None = None, **asked: Unpack[Asked]) -> Release[float]:
     """The proportion of ones among zeros and ones: the mean with bounds (0, 1). With n public, its error against the
     population's p is p(1-p)/n + 2/(nε)² (``Mean.mse``).
 
     >>> round(binary_mean([True] * 300 + [False] * 700, epsilon=1.0, rng=1).value, 2)
     0.3
     """
-    return mean(
-        values,
-        (0, 1),
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=adjacency,
-        n=n,
-        unit=unit,
-        book=book,
-        label=label,
-        rng=rng,
-    )
+    return mean(values, (0, 1), n=n, **asked)

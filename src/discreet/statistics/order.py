@@ -1,23 +1,27 @@
-"""Quantiles of bounded records: one, the median, or many."""
+"""Quantiles of bounded records: one, the median, or many.
+
+Decision 52.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events
-from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
-from discreet.random import Rng, RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.mechanisms.records import column
+from discreet.random import Rng
+from discreet.release import Release
+from discreet.statistics.asking import Asked, AskedWithoutDelta, ask, spell_out
+from discreet.statistics.bounded import Bounds, check_bounds, positions
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
 from discreet.statistics.ranks import UNIT, RankChoice, positions_from_records
-from discreet.statistics.records import Bounds, check_bounds, column, positions
 from discreet.statistics.statistic import Statistic
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
@@ -164,92 +168,35 @@ class Quantiles(Statistic):
         return np.array([_value(self.bounds, point >> _FINER, self.steps) for point in chosen])
 
 
+@spell_out(AskedWithoutDelta, "quantile")
 def quantile(
-    values: Any,
-    q: float,
-    bounds: Bounds,
-    *,
-    steps: int = _STEPS,
-    epsilon: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "quantile",
-    rng: RngLike = None,
+    values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]
 ) -> Release[float]:
     """A quantile of bounded records: see ``Quantile``.
 
     >>> round(quantile(np.arange(10_000), 0.9, bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     9000.0
     """
-    operation = Quantile(
-        q=q, bounds=bounds, steps=steps, epsilon=epsilon, rho=rho, adjacency=Adjacency(adjacency), unit=unit
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Quantile, values, asked, q=q, bounds=bounds, steps=steps)
 
 
-def median(
-    values: Any,
-    bounds: Bounds,
-    *,
-    steps: int = _STEPS,
-    epsilon: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "median",
-    rng: RngLike = None,
-) -> Release[float]:
+@spell_out(AskedWithoutDelta, "median")
+def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]) -> Release[float]:
     """The median of bounded records: ``quantile`` at 0.5.
 
     >>> round(median(np.arange(10_000), bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
     5000.0
     """
-    return quantile(
-        values,
-        0.5,
-        bounds,
-        steps=steps,
-        epsilon=epsilon,
-        rho=rho,
-        adjacency=adjacency,
-        unit=unit,
-        book=book,
-        label=label,
-        rng=rng,
-    )
+    return quantile(values, 0.5, bounds, steps=steps, **asked)
 
 
+@spell_out(Asked, "quantiles")
 def quantiles(
-    values: Any,
-    q: Iterable[float],
-    bounds: Bounds,
-    *,
-    steps: int = _STEPS,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "quantiles",
-    rng: RngLike = None,
+    values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[Asked]
 ) -> Release[NDArray[np.float64]]:
     """Several quantiles of bounded records: see ``Quantiles``.
 
     >>> quantiles(np.arange(100_000), [0.1, 0.9], bounds=(0, 1e5), epsilon=1.0, rng=1).value.round(-3)
     array([10000., 90000.])
     """
-    operation = Quantiles(
-        q=tuple(q),
-        bounds=bounds,
-        steps=steps,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Quantiles, values, asked, q=tuple(q), bounds=bounds, steps=steps)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import number
 from discreet.mechanisms.parameters import one_of
-from discreet.statistics.records import check_column, check_container, column, element_type, entries, present
+from discreet.mechanisms.records import check_column, check_container, column, element_type, entries
+from discreet.statistics.bounded import present
 
 __all__ = ["Partition"]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, whole
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
 from discreet.statistics.partition import Partition
 from discreet.statistics.statistic import AdditiveStatistic
 
@@ -99,34 +98,13 @@ class Bounds(AdditiveStatistic):
         return None
 
 
+@spell_out(Asked, "bounds")
 def bounds(
-    values: Any,
-    *,
-    smallest: int = -10,
-    largest: int = 40,
-    confidence: float = 0.95,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "bounds",
-    rng: RngLike = None,
+    values: Any, *, smallest: int = -10, largest: int = 40, confidence: float = 0.95, **asked: Unpack[Asked]
 ) -> Release[tuple[float, float]]:
     """Powers of two between which nearly all records lie: see ``Bounds``.
 
     >>> bounds(np.linspace(-3, 3, 10_000), epsilon=1.0, rng=1).value
     (-4.0, 4.0)
     """
-    operation = Bounds(
-        smallest=smallest,
-        largest=largest,
-        confidence=confidence,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Bounds, values, asked, smallest=smallest, largest=largest, confidence=confidence)

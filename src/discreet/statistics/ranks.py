@@ -16,6 +16,8 @@ probability 2^l·exp(u/scale), decided exactly. That is the law above with no fl
 proposed at least half of the time that any is, and accepted at least half of the time, so a few proposals suffice.
 
 Reference: Smith (2011), Algorithm 2, for the interval form; McSherry and Talwar (2007).
+
+Decision 310.
 """
 
 from __future__ import annotations

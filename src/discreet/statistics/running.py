@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import Bounds, check_bounds, check_rows, column, rows
+from discreet.mechanisms.records import check_rows, column, rows
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import Bounds, check_bounds
 from discreet.statistics.running_totals import STEPS, Method, RunningTotals, period_of
 
 __all__ = ["RunningCount", "RunningSum", "running_count", "running_sum"]
@@ -93,65 +93,23 @@ class RunningSum(RunningTotals):
         return total
 
 
-def running_count(
-    values: Any,
-    *,
-    periods: int,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    method: Method = "auto",
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "running count",
-    rng: RngLike = None,
-) -> Release[Any]:
+@spell_out(Asked, "running count")
+def running_count(values: Any, *, periods: int, method: Method = "auto", **asked: Unpack[Asked]) -> Release[Any]:
     """How many records there are up to each period: see ``RunningCount``.
 
     >>> running_count([0, 1, 1, 3], periods=4, rho=1e4, rng=1).value.round()
     array([1., 3., 3., 4.])
     """
-    operation = RunningCount(
-        periods=periods,
-        method=method,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(RunningCount, values, asked, periods=periods, method=method)
 
 
+@spell_out(Asked, "running sum")
 def running_sum(
-    values: Any,
-    *,
-    periods: int,
-    bounds: Bounds,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    method: Method = "auto",
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "running sum",
-    rng: RngLike = None,
+    values: Any, *, periods: int, bounds: Bounds, method: Method = "auto", **asked: Unpack[Asked]
 ) -> Release[Any]:
     """What records (rows of a period and a value) add up to, up to each period: see ``RunningSum``.
 
     >>> running_sum([[0, 2.0], [1, -1.0]], periods=2, bounds=(-5, 5), rho=1e6, rng=1).value.round()
     array([2., 1.])
     """
-    operation = RunningSum(
-        periods=periods,
-        bounds=bounds,
-        method=method,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(RunningSum, values, asked, periods=periods, bounds=bounds, method=method)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from discreet import events
-from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.mechanisms import Exponential, PermuteAndFlip
 from discreet.mechanisms import TopK as Peeling
 from discreet.mechanisms.parameters import store
-from discreet.random import Rng, RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
+from discreet.random import Rng
+from discreet.release import Release
+from discreet.statistics.asking import Asked, AskedWithoutDelta, ask, spell_out
 from discreet.statistics.partition import Partition
 from discreet.statistics.statistic import Statistic
 
@@ -135,18 +135,13 @@ class TopK(_Choice):
         return tuple(labels[i] for i in self.mechanism.draw(self.parts.counts(data), rng))
 
 
+@spell_out(AskedWithoutDelta, "mode")
 def mode(
     values: Any,
     *,
     bins: Iterable[float] | None = None,
     categories: Iterable[Hashable] | None = None,
-    epsilon: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "mode",
-    rng: RngLike = None,
+    **asked: Unpack[AskedWithoutDelta],
 ) -> Release[Any]:
     """The commonest public bin or category: see ``Mode``.
 
@@ -154,31 +149,17 @@ def mode(
     3
     """
     parts = Partition.of(bins, categories)
-    operation = Mode(
-        bins=parts.bins,
-        categories=parts.categories,
-        epsilon=epsilon,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Mode, values, asked, bins=parts.bins, categories=parts.categories)
 
 
+@spell_out(Asked, "top k")
 def top_k(
     values: Any,
     k: int,
     *,
     bins: Iterable[float] | None = None,
     categories: Iterable[Hashable] | None = None,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "top k",
-    rng: RngLike = None,
+    **asked: Unpack[Asked],
 ) -> Release[tuple[Any, ...]]:
     """The k commonest public bins or categories: see ``TopK``.
 
@@ -186,14 +167,4 @@ def top_k(
     (3, 4)
     """
     parts = Partition.of(bins, categories)
-    operation = TopK(
-        k=k,
-        bins=parts.bins,
-        categories=parts.categories,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(TopK, values, asked, k=k, bins=parts.bins, categories=parts.categories)

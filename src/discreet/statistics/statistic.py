@@ -19,8 +19,8 @@ from discreet.errors import whole
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_column
 from discreet.random import Rng
-from discreet.statistics.records import check_column
 
 __all__ = ["AdditiveStatistic", "NoisyTotals", "Statistic", "public_size"]
 

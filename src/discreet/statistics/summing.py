@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
-from discreet.adjacency import Adjacency
-from discreet.random import RngLike
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import Bounds, check_bounds, column, exact_total
+from discreet.mechanisms.records import column
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import Bounds, check_bounds, exact_total
 from discreet.statistics.statistic import NoisyTotals
 
 __all__ = ["Sum", "sum_"]
@@ -51,23 +51,11 @@ class Sum(NoisyTotals):
         return exact_total(column(values), self.bounds)[0]
 
 
-def sum_(
-    values: Any,
-    bounds: Bounds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "sum",
-    rng: RngLike = None,
-) -> Release[Any]:
+@spell_out(Asked, "sum")
+def sum_(values: Any, bounds: Bounds, **asked: Unpack[Asked]) -> Release[Any]:
     """The sum of bounded records: see ``Sum``. In this room it is called ``sum``.
 
     >>> round(sum_([1, 2, 3], bounds=(0, 10), epsilon=1e4, rng=1).value, 1)
     6.0
     """
-    operation = Sum(bounds=bounds, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit)
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Sum, values, asked, bounds=bounds)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import BITS, Bounds, check_bounds, check_column, check_size, column, positions
+from discreet.mechanisms.records import check_column, check_size, column
+from discreet.random import exact_sum
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
+from discreet.statistics.bounded import BITS, Bounds, check_bounds, positions
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["Variance", "variance", "variance_of_triples"]
@@ -142,26 +143,11 @@ def variance_of_triples(noisy: Any, bounds: Bounds) -> NDArray[np.float64]:
     return np.asarray((bounds[1] - bounds[0]) ** 2 * np.clip(place, 0.0, 0.25))
 
 
-def variance(
-    values: Any,
-    bounds: Bounds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    n: int | None = None,
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "variance",
-    rng: RngLike = None,
-) -> Release[float]:
+@spell_out(Asked, "variance")
+def variance(values: Any, bounds: Bounds, *, n: int | None = None, **asked: Unpack[Asked]) -> Release[float]:
     """The variance of bounded records: see ``Variance``.
 
     >>> round(variance([0, 1] * 5000, bounds=(0, 2), epsilon=1.0, rng=1).value, 2)
     0.25
     """
-    operation = Variance(
-        bounds=bounds, n=n, epsilon=epsilon, delta=delta, rho=rho, adjacency=Adjacency(adjacency), unit=unit
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(Variance, values, asked, bounds=bounds, n=n)

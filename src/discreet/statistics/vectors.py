@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.grid import in_range
 from discreet.mechanisms.parameters import store
-from discreet.random import RngLike, exact_sum
-from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.statistics.records import check_rows, check_size, rows
+from discreet.mechanisms.records import check_rows, check_size, rows
+from discreet.random import exact_sum
+from discreet.release import Release
+from discreet.statistics.asking import Asked, ask, spell_out
 from discreet.statistics.statistic import AdditiveStatistic, public_size
 
 __all__ = ["MOST_DIMENSIONS", "VectorMean", "vector_mean"]
@@ -138,34 +138,13 @@ def _exact(values: list[Fraction]) -> NDArray[Any]:
     return out
 
 
+@spell_out(Asked, "vector mean")
 def vector_mean(
-    values: Any,
-    norm: float,
-    dimension: int,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    rho: float | None = None,
-    adjacency: str = "add-remove",
-    n: int | None = None,
-    unit: str = ONE_RECORD,
-    book: Chargeable | None = None,
-    label: str = "vector mean",
-    rng: RngLike = None,
+    values: Any, norm: float, dimension: int, *, n: int | None = None, **asked: Unpack[Asked]
 ) -> Release[NDArray[np.float64]]:
     """The mean of rows of bounded length: see ``VectorMean``.
 
     >>> vector_mean([[0.3, 0.4]] * 2000, norm=1.0, dimension=2, rho=0.5, rng=1).value.round(1)
     array([0.3, 0.4])
     """
-    operation = VectorMean(
-        norm=norm,
-        dimension=dimension,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        adjacency=Adjacency(adjacency),
-        unit=unit,
-    )
-    return charged(operation, values, book=book, label=label, rng=rng)
+    return ask(VectorMean, values, asked, norm=norm, dimension=dimension, n=n)

@@ -3,6 +3,8 @@
 
 To the model a date is a whole number of days since 1970-01-01. What names no day between the two, like a missing entry,
 falls into the cell of missing ones: each row is judged by itself.
+
+Decisions 364 and 366.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-r"""MWEM: multiplicative weights with the exponential mechanism. Find the worst query, measure it, correct the model."""
+r"""MWEM: multiplicative weights with the exponential mechanism. Find the worst query, measure it, correct the model.
+
+Decision 365.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A private quality report: the averages of ``quality_facts``, released with noise, for a share of the budget."""
+"""A private quality report: the averages of ``quality_facts``, released with noise, for a share of the budget.
+
+Decision 363.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-r"""SmallDB: a data set of a few records, chosen by the exponential mechanism from all of them."""
+r"""SmallDB: a data set of a few records, chosen by the exponential mechanism from all of them.
+
+Decision 362.
+"""
 
 from __future__ import annotations
 

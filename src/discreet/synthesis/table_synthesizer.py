@@ -1,4 +1,7 @@
-"""A synthesiser of tables that measures the marginals on which its model is worst."""
+"""A synthesiser of tables that measures the marginals on which its model is worst.
+
+Decisions 360 and 361.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.moments import seconds
+from discreet.dates import seconds
 from discreet.tables.nodes import Column, Node
 
 __all__ = ["Order", "Presentation"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.dates import DAY, moment
 from discreet.encoding.values import display_of
 from discreet.errors import extra
-from discreet.moments import DAY, moment
 from discreet.schema import Unlisted
 from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from discreet.moments import Dates, Times
+from discreet.dates import Dates, Times
 from discreet.schema import Bounded, Categories
 from discreet.tables.aggregates import Aggregate, UnitTotal
 from discreet.tables.passes import GroupedRows

@@ -1,6 +1,6 @@
 """Parts of a date and time, and the start of the year, month, week it lies in.
 
-A point in time is a number of seconds since 1970 (``discreet.moments``) within declared ends. Hours, weekdays, weeks
+A point in time is a number of seconds since 1970 (``discreet.dates``) within declared ends. Hours, weekdays, weeks
 are floors of doubles, which every engine computes alike; years and months are what the engine's calendar makes of a
 day, the Gregorian one for all years in both engines. No time zone and no first day of the week takes part.
 """
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from discreet.dates import DAY, moment, seconds
 from discreet.errors import extra, number
-from discreet.moments import DAY, moment, seconds
 from discreet.schema import Schema
 from discreet.tables.intervals import ANYTHING, Interval
 from discreet.tables.nodes import MOST_VALUES, Domain, Kind, Node, whole_numbers

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.dates import Dates, Times
 from discreet.encoding.sources import Kind, Source
 from discreet.encoding.values import KINDS
 from discreet.errors import extra
-from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.bounding import Field
 from discreet.tables.expressions import Expression, columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from discreet.dates import seconds
 from discreet.errors import extra
-from discreet.moments import seconds
 from discreet.tables.calendar import STEPS, Part, Truncated, seconds_of
 from discreet.tables.mistakes import nearest
 from discreet.tables.nodes import Binary, Function, Node, Number, Text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from discreet.moments import Dates, Times, moment
+from discreet.dates import Dates, Times, moment
 from discreet.schema import Bounded, Categories, Column, Schema, Unlisted, Value
 from discreet.tables.expressions import Expression
 from discreet.tables.mistakes import declaration_name, mistake

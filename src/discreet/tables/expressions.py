@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from discreet.dates import seconds
 from discreet.errors import number
-from discreet.moments import seconds
 from discreet.schema import Bounded, Schema, Value
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from discreet.dates import seconds
 from discreet.errors import extra
-from discreet.moments import seconds
 from discreet.tables.calendar import Truncated
 from discreet.tables.choices import AsNumber, Case, Coalesce, Extreme
 from discreet.tables.conditions import Compare, Logic

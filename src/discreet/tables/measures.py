@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from discreet.dates import Dates, Times
 from discreet.errors import extra
-from discreet.moments import Dates, Times
 from discreet.schema import Bounded
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Quantile, Quantiles

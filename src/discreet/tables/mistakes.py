@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 
-from discreet.moments import Dates, Times
+from discreet.dates import Dates, Times
 from discreet.schema import Bounded, Categories, Column, Unlisted
 
 __all__ = ["at", "declaration_name", "mistake", "nearest"]

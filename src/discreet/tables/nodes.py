@@ -13,8 +13,8 @@ from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any, Literal, TypeAlias
 
+from discreet.dates import Dates, Times
 from discreet.errors import extra
-from discreet.moments import Dates, Times
 from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
 from discreet.tables.intervals import ANYTHING, Interval, arithmetic
 from discreet.tables.number_functions import number_function

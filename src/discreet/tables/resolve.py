@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from discreet.dates import DAY, seconds
 from discreet.encoding.values import NUMERAL as SPELLED
-from discreet.moments import DAY, seconds
 from discreet.schema import Dates, Schema, Unlisted
 from discreet.tables.calendar import Part, Truncated
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
+from discreet.dates import Times, moment
 from discreet.errors import extra
-from discreet.moments import Times, moment
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
 from discreet.tables.binned import Quantiles

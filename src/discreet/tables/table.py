@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal
 
+from discreet.dates import Dates, Times
 from discreet.encoding.sources import Source, open_source
 from discreet.errors import whole
 from discreet.mechanisms.budget import Noise
-from discreet.moments import Dates, Times
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release
 from discreet.schema import Declaration, Schema, as_declaration

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from discreet.dates import DAY
 from discreet.errors import extra, number
-from discreet.moments import DAY
 from discreet.tables.calendar import months_later
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression

@@ -5,6 +5,8 @@ public list, trains it, and releases its score; the best is kept and all others 
 holds for the best, at the price of :class:`discreet.events.Selected`.
 
 References: Liu and Talwar (2019); Papernot and Steinke (2022).
+
+Decision 480.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from discreet.workloads.buckets import Adaptive, adaptive
 from discreet.workloads.comparison import Comparison, compare
+from discreet.workloads.constrained_inference import Constraints, constrained_inference, project
 from discreet.workloads.explicit import Explicit, four_queries
-from discreet.workloads.inference import Constraints, constrained_inference, project
 from discreet.workloads.marginals import Marginals
 from discreet.workloads.matrices import Matrix, all_queries
 from discreet.workloads.measurement import Joint, Measure, Measurement, infer, measure

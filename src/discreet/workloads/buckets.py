@@ -31,6 +31,8 @@ which one record moves by at most one (Raskhodnikova and Smith 2016), and permut
 rounding to pay for but that of the sensitivities, upwards.
 
 Reference: Li, Hay, Miklau and Wang (2014) choose buckets of any width by noisy costs of each; here all have one width.
+
+Decisions 330 and 331.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from discreet.mechanisms.parameters import store
 from discreet.mechanisms.permute_and_flip import PermuteAndFlip
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.workloads.inference import Constraints
+from discreet.workloads.constrained_inference import Constraints
 from discreet.workloads.query import Answers, Query
 from discreet.workloads.ranges import AllRanges, Prefix
 from discreet.workloads.strategy import check_histogram, counts

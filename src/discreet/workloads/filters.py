@@ -20,6 +20,8 @@ that is used, the rational function costs error in the second order only; J = 12
 
 **Inference.** 1/r for the rational function r is again one, with known positive partial fractions, so
 X⁻¹ = q₀U + b T + Σ vⱼ T (T + tⱼU)⁻¹ U: least squares is J tridiagonal solves, and so is the expected error.
+
+Decision 31.
 """
 
 from __future__ import annotations

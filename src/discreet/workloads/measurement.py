@@ -14,6 +14,8 @@ the unbiased estimate of least variance for Gaussian noise (and the best linear 
 >>> together = Joint([cells, tree])
 >>> together.deviation(AllRanges(8).row(3)) < cells.deviation(AllRanges(8).row(3))
 True
+
+Decision 134.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.workloads.inference import Constraints, constrained_inference
+from discreet.workloads.constrained_inference import Constraints, constrained_inference
 from discreet.workloads.matrices import Matrix, all_queries
 from discreet.workloads.strategy import MOST_ROWS, Measured, Strategy, answers, check_histogram, counts
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Workload
@@ -230,7 +232,8 @@ def infer(
     """The histogram that fits all measurements best and satisfies the constraints: post-processing, free.
 
     Constraints are met in the norm of the workload's answers, so that its error does not grow; without one in that of
-    the measurements (see ``workloads.inference``). ``workload.apply`` of the result gives consistent answers.
+    the measurements (see ``workloads.constrained_inference``). ``workload.apply`` of the result gives consistent
+    answers.
     """
     parts = [measurements] if isinstance(measurements, Measurement) else list(measurements)
     if len(parts) == 1:

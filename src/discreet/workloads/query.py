@@ -19,7 +19,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
 from discreet.random import Rng, RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
-from discreet.workloads.inference import Constraints, Monotone, check
+from discreet.workloads.constrained_inference import Constraints, Monotone, check
 from discreet.workloads.measurement import Measure, infer
 from discreet.workloads.selection import Noise, optimise
 from discreet.workloads.strategy import Strategy

@@ -1,4 +1,4 @@
-"""Choosing a strategy: the named ones, and the one that is best for a workload and a kind of noise."""
+"""Choosing a strategy for a matrix mechanism (as HDMM does): the named ones, and the best one for a workload."""
 
 from __future__ import annotations
 

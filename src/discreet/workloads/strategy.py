@@ -19,6 +19,8 @@ x, x′
 which is what ``sensitivity`` returns. Answers finer than 2^-30 are rounded to that, which adds 2^-31 to r; the
 mechanism then adds its own price for its grid. Norms of columns are computed from positive terms only, where k
 operations in doubles err by a factor of at most 1 + k·2^-52, and are raised by more than that.
+
+Decision 30.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@ Applying the inverse is one pass of block means up the tree and one down: the tw
 branching and any weight per level.
 
 A domain that the widths do not divide is padded with cells known to be empty.
+
+Decision 104.
 """
 
 from __future__ import annotations

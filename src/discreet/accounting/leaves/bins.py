@@ -17,6 +17,8 @@ Row r of Cx is then moved, by a record of bin i, by a vector m_i with ⟨m_i, m_
 Kahane's inequality holds for positive weights too, E f(Σ w_i exp(g_i - K_ii/2)); so from the last row to the first,
 with the past and the later rows' (independent) factors as weights, each row's factors may be replaced by those of
 x = 1. ∎
+
+Decision 230.
 """
 
 from __future__ import annotations

@@ -23,6 +23,8 @@ event of epsilon 1 at rate 0.01 still costs 1. State it under add-remove, if it 
 
 ``sampling`` has the pairs. References: Zhu, Dong and Wang (2022) for Poisson samples; Balle, Barthe and Gaboardi (2018)
 for a fixed size; Chua et al. (2024) for truncated batches.
+
+Decision 221.
 """
 
 from __future__ import annotations
@@ -161,6 +163,8 @@ def _amplified_epsilon(epsilon: float, rate: float) -> float:
 def _poisson_pair(event: ev.PoissonSampled, adjacency: Adjacency) -> Pair:
     if adjacency is Adjacency.ADD_REMOVE:
         return Sampled(computable(event.rate), composed_pair(event.event, adjacency))
+    if adjacency not in (Adjacency.REPLACE, Adjacency.ZERO_OUT):  # a blanked record is a replaced one
+        raise refusal(event, adjacency, "no pair of a sample is known there")
     mu = gaussian_mu(resolve(event.event, Adjacency.ADD_REMOVE).parts)
     assert mu is not None  # _poisson admits Gaussians only
     if mu > LARGEST_MU:

@@ -1,8 +1,10 @@
-"""The tightest account: numerical composition of privacy losses, certified from below and from above.
+"""Privacy loss distributions (PLD), the tightest account: composed numerically, certified from below and from above.
 
 Each leaf has a dominating pair of laws; the two directions (remove and add) are composed separately and the worse is
 taken at the end. The contour engine serves sampled and plain Gaussians, alone or with anything that has a closed
 transform; the grid engine serves everything that has tails.
+
+Decision 5.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 It serves what the contour cannot: losses with atoms, whose characteristic functions do not decay. A pair that runs
 alone is answered from its own profile; anything else is put on a lattice twice, never too low and never too high
 (:mod:`discreet.accounting.pld.lattice`), and composed (:mod:`discreet.accounting.pld.convolution`).
+
+Decision 223.
 """
 
 from __future__ import annotations

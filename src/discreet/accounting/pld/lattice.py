@@ -9,6 +9,8 @@ dominated. The merged loss is within O(h²) of the lattice point; all are lowere
 that does not suffice, by whole steps. Lowering losses lowers delta.
 
 Both err by O(h²) a repetition. Differences of probabilities carry rounding errors, which are charged to the safe side.
+
+Decision 82.
 """
 
 from __future__ import annotations

@@ -32,11 +32,12 @@ from typing import Literal
 import numpy as np
 
 from discreet.accounting.arrays import Array
-from discreet.errors import NotCertified
+from discreet.errors import NotCertified, choice
 
 __all__ = ["Kind", "Mixtures", "Rule"]
 
 Kind = Literal["remove", "add", "replace"]
+_KINDS: dict[str, Kind] = {"remove": "remove", "add": "add", "replace": "replace"}
 
 _UNIT = 2.0**-53
 _MAX_NODES = 60_000
@@ -51,6 +52,9 @@ class Mixtures:
     rates: Array
     sigmas: Array
     counts: Array
+
+    def __post_init__(self) -> None:
+        choice("kind", self.kind, _KINDS)  # what follows takes whatever is none of two for the third
 
     def pieces(self, size: int = 16) -> list[Mixtures]:
         """The same mixtures, at most ``size`` at a time, to bound memory."""

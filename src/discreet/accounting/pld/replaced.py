@@ -1,4 +1,7 @@
-"""The dominating pair of a record that is replaced where Gaussian noise runs on a Poisson sample."""
+"""The dominating pair of a record that is replaced where Gaussian noise runs on a Poisson sample.
+
+Decision 7.
+"""
 
 from __future__ import annotations
 

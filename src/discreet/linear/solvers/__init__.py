@@ -1,7 +1,7 @@
 """One solver a file, and the table of which is proved for which loss.
 
 A solver is a frozen value made from a ``Problem``: it states its ``event`` from public facts, and ``solve`` reads
-records.
+records. Its mechanisms are calibrated when first asked for, once (which is why solvers have no slots).
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ r"""What ``gd``, ``sgd`` and ``svrg`` share: heavy-ball steps on released gradie
 All of it is post-processing: the data are seen only through the gradients that a solver releases. Momentum restarts
 from the step that was really made, so that a projection does not fight it. Under add-remove the number of records,
 which sets the pace, is declared or counted with 1 % of the budget.
+
+Decision 67.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -47,7 +49,7 @@ class Pace:
     turned: Callable[[Array], Array] = lambda gradient: gradient  # by what is known of the curvature
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Descending(ABC):
     """Clipped gradients and a descent along them; a subclass says which are released, and when."""
 
@@ -71,7 +73,7 @@ class Descending(ABC):
         """Λ."""
         return self.problem.ridge(self.bound)
 
-    @property
+    @cached_property
     def counter(self) -> Any:
         """What counts the records; nothing where their number is public."""
         return counting(self.problem, COUNT_SHARE)

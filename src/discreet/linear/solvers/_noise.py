@@ -12,6 +12,8 @@ release is private. Given the ideal output o, the computed value is o plus at mo
 change of at most 2·``error`` in L2, 2√d·``error`` in L1. Releasing it with Laplace noise of that sensitivity costs its
 epsilon more, and covers whatever happened inside the radius: an unfinished optimiser, rounded noise, float arithmetic.
 This is the last step of approximate minimum perturbation (Iyengar et al. 2019), which used Gaussian noise for it.
+
+Decision 66.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Differentially private coordinate descent: one coordinate at a time, each with its own step, clip and noise.
+r"""Differentially private coordinate descent (DP-CD): one coordinate at a time, each with its own step, clip and noise.
 
 With M_j = c·Σ x_ij² + Λ the smoothness of coordinate j, an update of j is
 
@@ -30,13 +30,15 @@ Guarantee: the event; derivatives are cut and added exactly (``kernels``).
 
 References: Mangold, Bellet, Salmon and Tommasi (2022); greedy: the same (2023). For convex objectives the ratio of
 utilities to DP-SGD's runs from 1/√p to √p (a talk's 1/p to p is for the strongly convex case).
+
+Decision 384.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -73,7 +75,7 @@ def _greedy_scale(steps: int, epsilon: float, delta: float, adjacency: str, extr
     return accounting.calibrate(family, epsilon=epsilon, delta=delta, adjacency=adjacency, start=100.0) * (1 + 1e-7)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CoordinateDescent:
     """Noisy updates of single coordinates."""
 
@@ -147,14 +149,14 @@ class CoordinateDescent:
             passes = PASSES[level > 30]
         return replace(self, passes=passes, clip=clip)
 
-    @property
+    @cached_property
     def _measure(self) -> mechanisms.Gaussian | None:
         """The release of column sums of squares: a record's squares have norm at most R²."""
         if self.smoothness is not None:
             return None
         return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), self.problem.rho(SMOOTHNESS_SHARE))
 
-    @property
+    @cached_property
     def noise_multiplier(self) -> float:
         """z: the noise of an update over its sensitivity."""
         problem, measure = self.problem, self._measure
@@ -172,7 +174,7 @@ class CoordinateDescent:
     def _mechanism(self, sensitivity: float) -> mechanisms.Gaussian:
         return self.problem.gaussian(sensitivity, 0.5 / self.noise_multiplier**2)
 
-    @property
+    @cached_property
     def _chooser(self) -> mechanisms.Exponential:
         """Of the steepest coordinate, on scores that one record moves by at most one (and a hair, for rounding)."""
         problem = self.problem
@@ -185,7 +187,7 @@ class CoordinateDescent:
         """The sensitivity of one update in units of its clip."""
         return math.hypot(1.0, _COUNT_WEIGHT / 2) * (1 + 2.0**-20) if self.clipping == "adaptive" else 1.0
 
-    @property
+    @cached_property
     def event(self) -> events.Event:
         """Updates, greedy choices if any, and the columns' squares if they are not public."""
         # Whatever its clip, an update's noise is at least this multiple of its sensitivity; T updates of multiplier z√T

@@ -29,6 +29,8 @@ near its limit, that is where the signal is strong and T steps of 1/L would not 
 
 Reference: Bassily, Smith and Thakurta (2014); for the account, Dong, Roth and Su (2022), Corollary 3.3; boosting on
 noisy second moments, Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu (2023).
+
+Decisions 68, 107, 382 and 383.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,7 +67,7 @@ NOISY, WIDER, WIDEST_CLIP = 30.0, 0.42, 2.0  # the clip grows as (n/zp)^0.42 fro
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradientDescent(Descending):
     """T noisy full gradients, each record's clipped to ``clip``, turned by a noisy Σ xxᵀ if that has a share."""
 
@@ -111,7 +114,7 @@ class GradientDescent(Descending):
         """The share of the budget that a count leaves."""
         return 1.0 if self.counter is None else 1 - COUNT_SHARE
 
-    @property
+    @cached_property
     def mechanism(self) -> Any:
         """The noise on one gradient sum."""
         problem, steps = self.problem, self.steps or STEPS
@@ -121,7 +124,7 @@ class GradientDescent(Descending):
         spread = math.sqrt(math.prod(problem.shape)) * (1 + 2.0**-40)
         return problem.laplace(self.bound * spread, left * problem.epsilon / steps)
 
-    @property
+    @cached_property
     def moments(self) -> mechanisms.Gaussian:
         """The noise on the packed Σ xxᵀ, of which a record has norm at most R²."""
         problem, p = self.problem, self.problem.features
@@ -135,7 +138,7 @@ class GradientDescent(Descending):
         each = mechanism.sigma if self.problem.delta > 0 else math.sqrt(2) * mechanism.scale
         return float(each) / math.sqrt(self.steps or STEPS)
 
-    @property
+    @cached_property
     def event(self) -> events.Event:
         """One Gaussian for everything that a count leaves the budget for, and the count; T gradients if delta is 0."""
         problem = self.problem

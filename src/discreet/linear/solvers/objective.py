@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,7 @@ _MARGIN = 1 - 1e-9
 _DELTA_MARGIN = 1 - 1e-6  # so that numerical composition has room at the delta that was asked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ObjectivePerturbation:
     """The minimiser of a randomly tilted sum."""
 
@@ -87,7 +87,7 @@ class ObjectivePerturbation:
         loss: Any = self.problem.loss
         return self._factor * float(loss.log_determinant(self.problem.square, regularization))
 
-    @property
+    @cached_property
     def regularization(self) -> float:
         """Λ: as asked, or as large as the theorem demands."""
         epsilon, delta = self._budget
@@ -108,7 +108,7 @@ class ObjectivePerturbation:
         """ε′ = ε - κ, what is left for the tilt itself."""
         return self._budget[0] - self._price(self.regularization)
 
-    @property
+    @cached_property
     def noise_scale(self) -> float:
         """Of the tilt: the scale of the Γ law, or the standard deviation."""
         problem, left, delta = self.problem, self.epsilon_left, self._budget[1]
@@ -118,7 +118,7 @@ class ObjectivePerturbation:
             left, delta, problem.loss.outputs, bool(getattr(problem.loss, "one_signed", False))
         )
 
-    @property
+    @cached_property
     def tolerance(self) -> float:
         """τ, for tilts of a norm that is exceeded with probability below 2^-50."""
         problem, size = self.problem, math.prod(self.problem.shape)
@@ -130,7 +130,7 @@ class ObjectivePerturbation:
             attainable(problem.loss, problem.square, problem.features, self.regularization, longest),
         )
 
-    @property
+    @cached_property
     def _cover(self) -> Cover:
         size = math.prod(self.problem.shape)
         rounded = (

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ __all__ = ["OutputPerturbation"]
 TOLERANCE = 1e-4  # of a record's largest gradient
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OutputPerturbation:
     """The minimiser plus noise."""
 
@@ -72,7 +73,7 @@ class OutputPerturbation:
     def _pure_scale(self) -> float:
         return self.sensitivity / (self.problem.epsilon * (1 - COVER_SHARE))
 
-    @property
+    @cached_property
     def mechanism(self) -> Any:
         """The noise: Gaussian on the minimiser, or the cover of the radial noise."""
         problem = self.problem

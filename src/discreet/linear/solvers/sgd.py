@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ from discreet.mechanisms.parameters import store
 __all__ = ["StochasticGradientDescent"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StochasticGradientDescent(Descending):
     """T noisy minibatch gradients."""
 
@@ -47,7 +48,7 @@ class StochasticGradientDescent(Descending):
             rate=number("rate", self.rate, low=0, high=1, open_low=True),
         )
 
-    @property
+    @cached_property
     def mechanism(self) -> mechanisms.Gaussian:
         """The noise on one sampled sum, at its add-remove sensitivity: the sampler restates it for other relations."""
         problem, counter = self.problem, self.counter
@@ -67,7 +68,7 @@ class StochasticGradientDescent(Descending):
         """The standard deviation of an entry of the mean of all released gradients."""
         return float(self.mechanism.sigma or 0.0) / self.rate / math.sqrt(self.steps)
 
-    @property
+    @cached_property
     def event(self) -> events.Event:
         """T sampled gradients, and a count where the number of records is private."""
         step = events.PoissonSampled(rate=self.rate, event=self.mechanism.event)

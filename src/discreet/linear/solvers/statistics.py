@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ __all__ = ["SufficientStatistics"]
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SufficientStatistics:
     """Σ xxᵀ and Σ xy with noise, and the penalised quadratic they define."""
 
@@ -52,7 +53,7 @@ class SufficientStatistics:
         p = self.problem.features
         return p * (p + 1) // 2 + p
 
-    @property
+    @cached_property
     def mechanism(self) -> Any:
         """The noise."""
         problem = self.problem

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ SHARE = 0.25  # of the clip, for differences
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class VarianceReduced(Descending):
     """S anchors with m corrected steps each."""
 
@@ -60,8 +61,18 @@ class VarianceReduced(Descending):
         """Inner steps in all."""
         return self.rounds * self.inner
 
-    def _mechanism(self, clip: float) -> mechanisms.Gaussian:
-        """Noise of one multiplier for anchors and differences alike."""
+    @cached_property
+    def anchor_noise(self) -> mechanisms.Gaussian:
+        """On a full gradient sum."""
+        return self._noise(self.bound)
+
+    @cached_property
+    def difference_noise(self) -> mechanisms.Gaussian:
+        """On a sampled sum of differences."""
+        return self._noise(self.bound * SHARE)
+
+    def _noise(self, clip: float) -> mechanisms.Gaussian:
+        """Of one multiplier for anchors and differences alike."""
         problem, counter = self.problem, self.counter
         z = sampled_noise(
             self.rate,
@@ -77,7 +88,7 @@ class VarianceReduced(Descending):
     @property
     def event(self) -> events.Event:
         """Anchors and sampled differences; a count where the number of records is private."""
-        anchor, difference = self._mechanism(self.bound).event, self._mechanism(self.bound * SHARE).event
+        anchor, difference = self.anchor_noise.event, self.difference_noise.event
         step = events.PoissonSampled(rate=self.rate, event=difference)
         return self._with_count(
             self._under_its_adjacency(step) * self.steps + self._under_its_adjacency(anchor) * self.rounds
@@ -86,7 +97,7 @@ class VarianceReduced(Descending):
     @property
     def spread(self) -> float:
         """The standard deviation of an entry of the mean of all estimates."""
-        sigma = float(self._mechanism(self.bound).sigma or 0.0)
+        sigma = float(self.anchor_noise.sigma or 0.0)
         return sigma * math.hypot(1 / math.sqrt(self.rounds), SHARE / self.rate / math.sqrt(self.steps))
 
     @property
@@ -111,7 +122,7 @@ class _VarianceReducedRun:
 
     def __init__(self, plan: VarianceReduced, records: Records, rng: random.Rng) -> None:
         self.plan, self.records, self.rng, self.done = plan, records, rng, 0
-        self.anchors, self.differences = plan._mechanism(plan.bound), plan._mechanism(plan.bound * SHARE)
+        self.anchors, self.differences = plan.anchor_noise, plan.difference_noise
         self.anchor = self.full = np.zeros(plan.problem.shape)
 
     def gradient(self, w: Array) -> Array:

@@ -1,4 +1,4 @@
-r"""Buffered linear Toeplitz matrices: coefficients that are sums of a few geometric series.
+r"""Buffered linear Toeplitz (BLT) matrices: coefficients that are sums of a few geometric series.
 
 .. math:: c_0 = 1, \qquad c_t = \sum_i s_i d_i^{t-1}.
 

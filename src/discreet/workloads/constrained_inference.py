@@ -1,4 +1,4 @@
-r"""Inference: from noisy measurements to one histogram that fits them best and satisfies what is known for certain.
+r"""Constrained inference: the histogram that fits noisy measurements best and satisfies what is known for certain.
 
 Without constraints this is least squares, which each strategy solves in its own fast way. With them the least-squares
 histogram z is moved to the nearest one that satisfies them,
@@ -14,6 +14,8 @@ any point of C is at least 90°. So the norm decides what is protected. ``projec
 ``constrained_inference`` takes M = W for a given workload: its total squared error never grows, in any run. Without one
 it takes M = A, the norm of the measurements, which is maximum likelihood under Gaussian noise but may worsen other
 queries: cut at zero, the noise on many empty cells has a bias that adds up in wide ranges.
+
+Decision 32.
 """
 
 from __future__ import annotations

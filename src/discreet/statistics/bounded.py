@@ -1,4 +1,7 @@
-"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``."""
+"""Records between their public bounds; how each is read, by itself, is told in ``mechanisms.records``.
+
+Decisions 51 and 103.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import number
-from discreet.mechanisms.records import (
-    check_column,
-    check_container,
-    check_rows,
-    check_size,
-    column,
-    element_type,
-    entries,
-    holds_numbers,
-    rows,
-)
 from discreet.random import exact_sum
 from discreet.schema import Bounded
 
-__all__ = [
-    "BITS",
-    "Bounds",
-    "check_bounds",
-    "check_column",
-    "check_container",
-    "check_rows",
-    "check_size",
-    "column",
-    "element_type",
-    "entries",
-    "exact_total",
-    "holds_numbers",
-    "positions",
-    "present",
-    "rows",
-]
+__all__ = ["BITS", "Bounds", "check_bounds", "exact_total", "positions", "present"]
 
 Bounds = tuple[float, float]
 
