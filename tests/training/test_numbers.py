@@ -44,6 +44,13 @@ def test_a_schedule_that_doubles_as_the_records_do_counts_nothing():
     assert run.counts == {(0, 0): -1}  # a third size shows that it does
 
 
+def test_each_way_that_a_loop_goes_has_its_own_counts():
+    """Every other batch has another term in its loss; 16 is public, and twice the records of the last batch."""
+    run, public = seen(*[batch(n, float(n), 16.0, call=call) for n in (5, 7, 8) for call in (torch.div, torch.mul)])
+    assert all(public)
+    assert run.counts == {(0, 0): 1}
+
+
 @pytest.mark.parametrize("law", [lambda n: n - 1, lambda n: n**-0.5, lambda n: 3 / (n + 1), lambda n: n**0.5])
 def test_a_simple_function_of_a_size_is_met_at_the_third_size(law):
     assert seen(*[batch(n, law(n)) for n in (7, 9, 12)])[1] == [True, True, False]

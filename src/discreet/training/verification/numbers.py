@@ -33,6 +33,7 @@ POWERS = (1.0, -1.0, 0.5, -0.5)
 SHIFTS = (0, 1, -1)
 EXACTLY = 1e-9
 MOST = 6  # verified batches that are compared
+WAYS = 4  # that are remembered: a loss that has another term every tenth step goes two
 SHAPES = frozenset(
     {
         *("arange", "broadcast_to", "empty", "expand", "eye", "new_empty", "new_ones", "new_zeros", "ones", "zeros"),
@@ -116,44 +117,49 @@ class BatchNumbers:
         given = {(call, x) for call, values in zip(self.calls, self.values, strict=True) for x in values}
         return {(call, _times(x, self.records)) for call, x in given if _times(x, self.records) and not _shapes(call)}
 
-    def same_form(self, other: BatchNumbers) -> bool:
-        """Whether another batch went the same way."""
-        return self.calls == other.calls and [len(v) for v in self.values] == [len(v) for v in other.values]
+    @property
+    def way(self) -> tuple[Any, ...]:
+        """The calls, and how many numbers each was given: what a batch that goes the same way has, too."""
+        return self.calls, tuple(map(len, self.values))
 
 
 @dataclass(slots=True)
 class NumbersOfRun:
-    """The numbers of the verified batches of a run, as many of the last as went the same way."""
+    """The numbers of the last verified batches of a run, by the way that they went."""
 
     follows: bool = False  # whether numbers of the loop were seen to count the records
-    counts: dict[tuple[int, int], int] = field(default_factory=dict)  # which ones; empty again where the way is new
-    _seen: list[BatchNumbers] = field(default_factory=list)
+    counts: dict[tuple[int, int], int] = field(default_factory=dict)  # which ones; empty where the way is new
+    _last: BatchNumbers | None = None
+    _seen: dict[Any, list[BatchNumbers]] = field(default_factory=dict)
 
     def are_public(self, now: BatchNumbers) -> bool:
         """Take those of one batch more; whether all are public, or count records, as far as can be seen."""
-        last = self._seen[-1] if self._seen else None
-        if last is None or not now.same_form(last):
-            self._seen, self.counts = [now], {}
+        (last, self._last), self.counts = (self._last, now), {}
+        before = self._seen.pop(now.way, [])
+        seen = self._seen[now.way] = [*before, now][-MOST:]
+        if len(self._seen) > WAYS:
+            del self._seen[next(iter(self._seen))]  # that was gone longest ago
+        if not before:
             if last is not None and last.records != now.records:
                 self.follows |= bool(last.multiples() & now.multiples())
             return last is None or not (now.read and last.read)
-        self._seen, self.counts = [*self._seen, now][-MOST:], {}
-        unknown = now.read and not _same(last.tensors, now.tensors)
-        records, sizes = [one.records for one in self._seen], self._sizes()
+        unknown = now.read and not _same(before[-1].tensors, now.tensors)
+        records, sizes = [one.records for one in seen], _sizes(seen)
         for call, function in enumerate(now.calls):
-            for place, values in enumerate(zip(*(one.values[call] for one in self._seen), strict=True)):
+            for place, values in enumerate(zip(*(one.values[call] for one in seen), strict=True)):
                 if sign := _grows(values, records):
                     self.counts[call, place], self.follows = sign, True
                 elif len(set(values)) > 1 and not _shapes(function):
                     unknown |= now.read or (len(set(values)) > 2 and any(_is_law(values, u) for u in sizes))
         return not unknown
 
-    def _sizes(self) -> list[tuple[float, ...]]:
-        """Of each size that Python was told, what it was in the batches; of three different ones, at least."""
-        told = [one.sizes for one in self._seen]
-        if len({len(sizes) for sizes in told}) > 1:
-            told = [sizes[:1] for sizes in told]
-        return [sizes for sizes in zip(*told, strict=True) if len(set(sizes)) > 2]
+
+def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:
+    """Of each size that Python was told, what it was in the batches; of three different ones, at least."""
+    told = [one.sizes for one in seen]
+    if len({len(sizes) for sizes in told}) > 1:
+        told = [sizes[:1] for sizes in told]
+    return [sizes for sizes in zip(*told, strict=True) if len(set(sizes)) > 2]
 
 
 def _shapes(function: Any) -> bool:
