@@ -30,7 +30,7 @@ def test_numbers_that_follow_the_records_are_counted_and_others_are_not():
 def test_in_another_form_it_is_known_that_something_counts_but_not_what():
     run, public = seen(batch(8, 8.0), batch(12, 12.0), batch(9, 9.0, call=torch.mul))
     assert all(public)
-    assert run.follows
+    assert run.counting == {(torch.div, 1)}
     assert not run.counts
 
 

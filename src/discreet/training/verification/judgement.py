@@ -31,7 +31,7 @@ from discreet.training.memory import return_freed_memory
 from discreet.training.verification import explanation
 from discreet.training.verification.compare import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
 from discreet.training.verification.listening import Names
-from discreet.training.verification.numbers import BatchNumbers, Counts, NumbersOfRun, possible_counts
+from discreet.training.verification.numbers import BatchNumbers, NumbersOfRun
 from discreet.training.verification.readings import READINGS, StepReading
 from discreet.training.verification.replay import ancestors, calls_of_losses, recompute_inputs
 from discreet.training.verification.single_record import SingleRecordRuns, trial
@@ -44,7 +44,6 @@ with extra("torch"):
 __all__ = ["Judgement", "Memory"]
 
 FEW = 4  # made-up records that are judged
-SINGLE = 6  # numbers that are tried as the only one that counts the records
 
 
 @dataclass(slots=True)
@@ -145,19 +144,11 @@ class Judgement:
         self._refuse_wrong(agreement, claim, wrong)
 
     def _readings(self, readings: Sequence[StepReading], tape: LossTape, records: int) -> list[StepReading]:
-        """The readings of a tape, with each choice of the numbers that count its records: those that were seen to;
-        before that none, all that may, or one."""
-        return [replace(r, counts=counts) for r in readings for counts in self._choices_of_counts(tape, records)]
-
-    def _choices_of_counts(self, tape: LossTape, records: int) -> list[Counts]:
+        """The readings of a tape, with each choice of the numbers that count its records."""
         numbers = self.memory.on_the_way
-        if numbers.counts and tape is self.tape:
-            return [numbers.counts]
-        possible = possible_counts(calls_of_losses(tape), records)
-        if numbers.follows or not possible:  # something counts; on a new way it is not known what
-            return [possible]
-        single: list[Counts] = [{place: sign} for place, sign in list(possible.items())[:SINGLE]]
-        return [{}, possible, *(single if len(possible) > 1 else [])]
+        known = tape is self.tape and numbers.counts
+        choices = [numbers.counts] if known else numbers.choices(calls_of_losses(tape), records)
+        return [replace(reading, counts=counts) for reading in readings for counts in choices]
 
     def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[StepReading]) -> None:
         """Refuse a claim that is wrong under each of these readings, whatever rounding did."""

@@ -127,7 +127,7 @@ class BatchNumbers:
 class NumbersOfRun:
     """The numbers of the last verified batches of a run, by the way that they went."""
 
-    follows: bool = False  # whether numbers of the loop were seen to count the records
+    counting: set[tuple[Any, int]] = field(default_factory=set)  # functions that were given k·records, and k
     counts: dict[tuple[int, int], int] = field(default_factory=dict)  # which ones; empty where the way is new
     _last: BatchNumbers | None = None
     _seen: dict[Any, list[BatchNumbers]] = field(default_factory=dict)
@@ -141,17 +141,32 @@ class NumbersOfRun:
             del self._seen[next(iter(self._seen))]  # that was gone longest ago
         if not before:
             if last is not None and last.records != now.records:
-                self.follows |= bool(last.multiples() & now.multiples())
+                self.counting |= last.multiples() & now.multiples()
             return last is None or not (now.read and last.read)
         unknown = now.read and not _same(before[-1].tensors, now.tensors)
         records, sizes = [one.records for one in seen], _sizes(seen)
         for call, function in enumerate(now.calls):
             for place, values in enumerate(zip(*(one.values[call] for one in seen), strict=True)):
                 if sign := _grows(values, records):
-                    self.counts[call, place], self.follows = sign, True
+                    self.counts[call, place] = sign
+                    self.counting |= set() if _shapes(function) else {(function, _times(values[-1], now.records))}
                 elif len(set(values)) > 1 and not _shapes(function):
                     unknown |= now.read or (len(set(values)) > 2 and any(_is_law(values, u) for u in sizes))
         return not unknown
+
+    def choices(self, calls: Sequence[TapeEntry], records: int) -> list[Counts]:
+        """Which numbers may count the records, on a way whose counts are not known: those of a function that was seen
+        to be given so many times the records. Before that none, all that may, or those of one function; with shapes,
+        which do not run otherwise."""
+        possible, groups = possible_counts(calls, records), dict[Any, dict[tuple[int, int], int]]()
+        shapes = {place: sign for place, sign in possible.items() if _shapes(calls[place[0]].func)}
+        for (call, place), sign in possible.items():
+            if (call, place) not in shapes:
+                x = numbers((calls[call].args, calls[call].kwargs))[place]
+                groups.setdefault((calls[call].func, _times(x, records)), dict(shapes))[call, place] = sign
+        if self.counting:
+            return [{k: v for kind in groups if kind in self.counting for k, v in groups[kind].items()} | shapes]
+        return [{}, possible, *list(groups.values())[:MOST]] if possible else [{}]
 
 
 def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:
