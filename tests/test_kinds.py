@@ -213,3 +213,35 @@ def test_numpy_s_numbers_are_shown_as_numbers(number: Any) -> None:
     assert cell(number) == "12,345"
     assert cell(np.float32(0.5)) == "0.5"
     assert cell(True) == "True"
+
+
+def test_a_kind_that_training_has_no_rule_for_is_refused() -> None:
+    """Reductions, factors of clipping, ways to show progress; a new kind that a constructor let in, too."""
+    torch = pytest.importorskip("torch")
+    from discreet.training import Clipping, fit
+    from discreet.training.gradients.clipped_sum import ClippedSum
+    from discreet.training.gradients.contraction import Contraction
+
+    weights = {"a": torch.zeros(2)}
+    with pytest.raises(ValueError, match="must be 'mean', 'sum' or 'none'"):
+        ClippedSum(weights, Clipping(), unknown("median"))
+    clipping = Clipping()
+    object.__setattr__(clipping, "factor", "normalised")
+    with pytest.raises(ValueError, match="must be 'abadi' or 'automatic'"):
+        clipping.terms(1.0)
+    with pytest.raises(ValueError, match="must be 'abadi' or 'automatic'"):
+        Contraction(weights, clipping)
+    with pytest.raises(ValueError, match="must be True, False, 'local' or a function"):
+        fit(torch.nn.Linear(2, 2), (torch.zeros(4, 2), torch.zeros(4).long()), progress=unknown("locally"))
+
+
+def test_a_bag_of_words_that_is_neither_summed_nor_averaged_has_no_fast_rule() -> None:
+    pytest.importorskip("torch")
+    from types import SimpleNamespace
+
+    from discreet.training.gradients.rules.layers import _embedding_bag
+
+    for mode in ("max", "median"):
+        given = {"input": None, "weight": None, "mode": mode}
+        call: Any = SimpleNamespace(arguments=given, is_shared=lambda x: True)
+        assert _embedding_bag(call) is None

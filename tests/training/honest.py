@@ -170,6 +170,18 @@ class Counting(Around):
         return super().forward(x)
 
 
+class StepsFirst(nn.Module):
+    """Steps first, flattened: records take turns, and so do the draws of dropout."""
+
+    def __init__(self):
+        super().__init__()
+        self.word, self.out = nn.Embedding(6, 4), nn.Linear(4, C)
+
+    def forward(self, x):
+        h = self.word(x).transpose(0, 1).reshape(-1, 4)
+        return self.out(F.dropout(h, 0.3)).view(x.shape[1], -1, C).mean(0)
+
+
 class Choosing(nn.Module):
     """Every record is sent to one of two experts, whatever the others do."""
 
@@ -372,6 +384,7 @@ APART = {
     "gated recurrent, dropped between layers": Case(
         lambda: Recurrent(nn.GRU, num_layers=2, dropout=0.4), data=labelled_words
     ),
+    "steps first, dropped": Case(StepsFirst, data=labelled_words),
     "attention": Case(Attention, data=labelled_words),
     "attention with dropout": Case(lambda: Attention(0.2), data=labelled_words),
     "fused attention with dropout": Case(Fused, data=labelled_words),
@@ -428,6 +441,7 @@ CHANCE = {
     "saturated",
     "dropout",
     "dropout in place",
+    "steps first, dropped",
     "noise inside",
     "noise inside, in place",
     "noise of all records",

@@ -23,8 +23,7 @@ from discreet.training.gradients.clipping import Clipping
 from discreet.training.verification import compare as agreement
 from discreet.training.verification import explanation, judgement
 from discreet.training.verification.replay import restore_chance
-from discreet.training.verification.schedule import FIRST, Schedule
-from discreet.training.verification.verification import StepVerification
+from discreet.training.verification.verification import FIRST, Schedule, StepVerification
 from tests.training import adversaries, honest, sensitivity
 from tests.training.adversaries import (
     Around,

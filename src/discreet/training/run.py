@@ -94,9 +94,12 @@ class Run(PaidOnce):
         self.in_part = in_part  # what verification can look at in part alone, in words
         self.trained: dict[str, Any] = dict(trained or clipped.parameters)  # what the optimiser has: perhaps shards
         self._sums = Sums(self.ranks, self.trained)
+        self._alone = self._sums.alone
         self._shards = shards if shards is not None else Shards(model, self.ranks)
+        self._sharded = bool(self._shards)
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self.verification = verification
+        self._movement = plan.participation.movement  # of a sum, by one record, in clip norms
         self._noise, self._secure = plan.noise.begun(plan.participation, plan.steps), secure
         # of this run alone: ties a checkpoint and the secret state that belongs to it
         self._name: str = self.ranks.of_first(uuid4().hex)
@@ -189,7 +192,8 @@ class Run(PaidOnce):
                 "speed=Speed(max_physical_batch_size=...), and call step for every piece; to drop a batch, call "
                 "zero_grad."
             )
-        self.ranks.refuse_stopped()
+        if self.ranks.count > 1:
+            self.ranks.refuse_stopped()
         if not self.chance.held:
             self.begin_fetch()
         self._next = (batch.step + 1, 0) if batch.last else (batch.step, batch.number + 1)
@@ -229,7 +233,8 @@ class Run(PaidOnce):
         with self._meeting(step, batch, clip_norm):
             refuse()
             self.clipped.add(batch.weights, clip_norm, batch.owners)
-        self._shards.end()
+        if self._sharded:
+            self._shards.end()
         self.batch, self.between_pieces = None, not batch.last
         if not batch.last:
             return None
@@ -239,7 +244,6 @@ class Run(PaidOnce):
     def _meeting(self, step: int, batch: Batch, clip_norm: float) -> AbstractContextManager[None]:
         """Where the ranks meet before their sums do: at the same place, alike, and none has refused."""
         if self.ranks.count == 1:
-            self.ranks.refuse_stopped()
             return nullcontext()
         place = step, self.loop, batch.step, batch.number, batch.sample, bits(clip_norm)
         alike = options(self.optimizer, self.ranks)
@@ -256,22 +260,22 @@ class Run(PaidOnce):
     def _release(self, number: int, clip_norm: float) -> list[Tensor]:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total
         assert total is not None
-        sampler, movement = plan.sampler, plan.participation.movement
+        sampler, movement = plan.sampler, self._movement
         step = Step(
             number=number,
             multiplier=plan.sum_multiplier(number),
             sensitivity=clipped.sensitivity(clip_norm),
             movement=movement,
-            divisor=sampler.expected if clipped.reduction == "mean" else 1.0,
+            divisor=sampler.expected if clipped.mean else 1.0,
         )
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
-        own, added = self._sums.opened(total, step.divisor)
+        own, added = (total, lambda: total) if self._alone else self._sums.opened(total, step.divisor)
         self._add_noise(step, own, lambda: self._noise.release(step, own, gaussians))
         gradient = added()
         self._last = step, self._scales.values
-        self._scales.undo(gradient)
         if plan.clipping.scale is not None:
+            self._scales.undo(gradient)
             self._scales.learn(gradient, [self.noise_variance(p) for p in self.trained.values()])
             clipped.scale(self._scales.values)
         if plan.clipping.adaptive is not None:

@@ -78,8 +78,9 @@ class Shards:
                 )
         return {name: found[name] for name in trained}
 
-    def attach(self, clipped: ClippedSum) -> Callable[[bool], None]:
-        """What is to be told of every batch of a run before it comes, and whether it will be verified."""
+    def attach(self, clipped: ClippedSum) -> Callable[[bool], None] | None:
+        """What is to be told of every batch of a run before it comes, and whether it will be verified; none where
+        nothing is sharded."""
         if self:
             watch, tried = clipped.watch, [0]
 
@@ -89,7 +90,7 @@ class Shards:
 
             self._unknown = unknown
             return self.begin
-        return lambda verified: None
+        return None
 
     def begin(self, verified: bool) -> None:
         """A batch comes: whole, if one of the ranks looks at it closely."""

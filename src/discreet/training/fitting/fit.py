@@ -69,6 +69,8 @@ class Training(Generic[Model]):
         debug: bool = False,
         **options: Any,
     ) -> None:
+        if not (isinstance(progress, bool) or progress == "local" or callable(progress)):
+            raise ValueError(f"progress is {progress!r}, but must be True, False, 'local' or a function.")
         self._model, self._optimizer, self._lr = model, optimizer, positive("lr", lr)
         self._criterion = cross_entropy if loss_fn in (None, nn.functional.cross_entropy) else loss_fn
         self._reduction, self._progress, self._placeholder, self._speed = loss_reduction, progress, placeholder, speed

@@ -6,7 +6,7 @@ below the last place of :math:`G`, which is what other records added. Two guards
 
 * a norm far below the length of its terms is rounded outward by what rounding may have hidden (``outward``);
 * a record whose terms weigh more than ``LIGHT`` clip norms in the sum is not added up together with others: its own
-  gradient is formed first, from itself alone, and that is at most a clip norm long.
+  gradient is formed first, from itself alone, and that is at most a clip norm long (``contraction``).
 
 So what one record takes from the others by rounding is at most ``LIGHT`` units in the last place of the clip norm for
 each number that is added.
@@ -14,7 +14,6 @@ each number that is added.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 from discreet.errors import extra
@@ -23,7 +22,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["LIGHT", "Measured", "heavy", "outward"]
+__all__ = ["LIGHT", "Measured", "outward"]
 
 LIGHT = 2.0**7
 """Clip norms. Terms of an honest record of T steps are about √T times as long as their sum, so few are formed alone."""
@@ -37,14 +36,3 @@ def outward(norms: Tensor, terms: Tensor) -> Tensor:
     hidden = norms * LIGHT < terms
     # where, not times: what is not hidden may have endless terms
     return (norms + torch.where(hidden, 4 * torch.finfo(norms.dtype).eps * terms, 0)).square()
-
-
-def heavy(terms: Sequence[Tensor | None], factors: Sequence[Tensor], clip_norms: Sequence[float]) -> Tensor | None:
-    """The records whose terms, times their factors, exceed ``LIGHT`` clip norms in one of the blocks; none: nobody's
-    do."""
-    blocks = zip(terms, factors, clip_norms, strict=True)
-    over = [own * factor > LIGHT * norm for own, factor, norm in blocks if own is not None]
-    if not over:
-        return None
-    any_block = over[0] if len(over) == 1 else torch.stack(over).any(0)
-    return any_block if bool(any_block.any()) else None

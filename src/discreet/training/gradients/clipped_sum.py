@@ -36,6 +36,8 @@ with extra("torch"):
 __all__ = ["ClippedSum", "Reduction"]
 
 Reduction = Literal["mean", "sum", "none"]
+DIVIDES = {"mean": True, "sum": False, "none": False}
+"""Whether a loss of this reduction divides by the number of records."""
 ROUNDING = {torch.float64: 2.0**-40}
 WIDENED = 2.0**-10  # of the clip norm, in single precision or less
 
@@ -56,16 +58,16 @@ class ClippedSum:
         *,
         admit_wrapper: Callable[[Any], None] | None = None,
     ) -> None:
-        if loss_reduction not in ("mean", "sum", "none"):
+        if loss_reduction not in DIVIDES:
             raise ValueError(
                 f"loss_reduction is {loss_reduction!r}, but must be 'mean', 'sum' or 'none': what the loss "
                 "does with the records of a batch."
             )
-        self.parameters, self.clipping, self.reduction = dict(parameters), clipping, loss_reduction
+        self.parameters, self.clipping, self.mean = dict(parameters), clipping, DIVIDES[loss_reduction]
         self._rounding = max(ROUNDING.get(p.dtype, WIDENED) for p in self.parameters.values())
         self.watch = Watch(parameters, admit_wrapper)
         self.contraction = Contraction(parameters, clipping)
-        self._in_parts = UnitInParts(self.contraction, clipping)
+        self._in_parts: UnitInParts | None = None  # of the unit that comes in several pieces, if one does
         self._subscriber: Subscriber = Nobody()
         self.total: list[Tensor] | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
@@ -96,8 +98,7 @@ class ClippedSum:
     def begin(self) -> None:
         """A new logical batch: whatever was left of another is dropped."""
         self.watch.clear()
-        self._in_parts.begin()
-        self.total, self.unclipped = None, 0.0
+        self._in_parts, self.total, self.unclipped = None, None, 0.0
 
     def expect(
         self, records: int, yielded: Any, alone: Callable[..., Any] | None = None, owners: Owners | None = None
@@ -142,6 +143,7 @@ class ClippedSum:
             self._fill(found, uses_of, rows, weights, clip_norm, owners)
             self._subscriber.after_sum(rows, weights)
         if owners is not None and in_parts:
+            self._in_parts = self._in_parts or UnitInParts(self.contraction, self.clipping)
             self._in_parts.add(owners.part_of, found)
             if owners.open:
                 return
@@ -154,7 +156,7 @@ class ClippedSum:
 
     def _scale(self, rows: int) -> float:
         """What undoes the loss's own division."""
-        return float(rows) if self.reduction == "mean" else 1.0
+        return float(rows) if self.mean else 1.0
 
     def _unclipped(self, rows: int) -> list[Tensor]:
         """Factors that leave each row's gradient as it is."""

@@ -107,7 +107,7 @@ class Clipping:
                 f"scope is {self.scope!r}, but must be 'flat', 'per-layer' or a mapping of prefixes to norms."
             )
         if self.factor not in ("abadi", "automatic"):
-            raise ValueError(f"factor is {self.factor!r}, but must be 'abadi' or 'automatic'.")
+            raise self._unknown_factor()
         if self.adaptive is not None and (self.scope != "flat" or self.factor != "abadi"):
             raise ValueError("adaptive is set, but needs scope='flat' and factor='abadi'.")
         if not isinstance(self.scale, Scale | None):
@@ -144,7 +144,24 @@ class Clipping:
 
     def terms(self, clip_norm: float, scale: float = 1.0) -> tuple[float, float, float]:
         """What ``factors`` are made of: the clip norm, what is added to a norm before it divides that, and the most."""
-        return (clip_norm, self.stability / scale, math.inf) if self.factor == "automatic" else (clip_norm, 0.0, scale)
+        match self.factor:
+            case "abadi":
+                return clip_norm, 0.0, scale
+            case "automatic":
+                return clip_norm, self.stability / scale, math.inf
+        raise self._unknown_factor()
+
+    def full_weight(self, share: float) -> float:
+        """The norm up to which a gradient of a block counts for what it is; ``share`` is the block's."""
+        match self.factor:
+            case "abadi":
+                return self.max_grad_norm * share
+            case "automatic":
+                return self.stability
+        raise self._unknown_factor()
+
+    def _unknown_factor(self) -> ValueError:
+        return ValueError(f"factor is {self.factor!r}, but must be 'abadi' or 'automatic'.")
 
     def factors(self, squares: Tensor, clip_norm: float, scale: float = 1.0) -> Tensor:
         """``scale`` times what gradients are multiplied by whose squared norms are ``scale``² times these."""

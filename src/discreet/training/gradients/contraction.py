@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
-from discreet.training.gradients.cancellation import heavy
+from discreet.training.gradients.cancellation import LIGHT
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.joint import as_one_weight, joint_norms, pull_back, received
 from discreet.training.gradients.rules.handlers import Handler
@@ -34,10 +34,7 @@ class Contraction:
     def __init__(self, parameters: Mapping[str, Tensor], clipping: Clipping) -> None:
         self.parameters = list(parameters.values())
         self.block, self.shares = clipping.blocks(list(parameters))
-        norm = clipping.max_grad_norm
-        self.full_weight = [  # the norm up to which a gradient counts for what it is, block by block
-            clipping.stability if clipping.factor == "automatic" else norm * share for share in self.shares
-        ]
+        self.full_weight = [clipping.full_weight(share) for share in self.shares]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
         self.scales: Sequence[Tensor] | None = (
             None  # public: what each coordinate is multiplied by before it is measured
@@ -140,7 +137,8 @@ class Contraction:
         ]
 
     def _heavy(self, uses_of: UsesOf, factors: list[Tensor], clip_norm: float) -> Tensor | None:
-        """Records whose terms cancel, so that they must not be added up together with others'."""
+        """Records whose terms, times their factors, exceed ``LIGHT`` clip norms in a block: they cancel, and must not
+        be added up together with others'. None: nobody's do."""
         terms: list[Tensor | None] = [None] * len(self.shares)
         for place, uses in uses_of.items():
             for use in uses:
@@ -149,7 +147,12 @@ class Contraction:
                     if own.dtype != self.dtype or own.device != factors[0].device:
                         own = own.to(factors[0])
                     terms[self.block[place]] = own if before is None else before + own
-        return heavy(terms, factors, [clip_norm * share for share in self.shares])
+        blocks = zip(terms, factors, self.shares, strict=True)
+        over = [own * factor > LIGHT * (clip_norm * share) for own, factor, share in blocks if own is not None]
+        if not over:
+            return None
+        any_block = over[0] if len(over) == 1 else torch.stack(over).any(0)
+        return any_block if bool(any_block.any()) else None
 
     def contract(
         self,

@@ -24,7 +24,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.nn import Parameter
 
-__all__ = ["State", "Writes"]
+__all__ = ["State", "named_tensors", "path_of"]
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 CONTAINERS = (list, tuple, dict, set, deque)
@@ -39,7 +39,7 @@ class State:
 
     def __init__(self, model: nn.Module) -> None:
         self._tensors = {
-            place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in _tensors(model)
+            place: (owner, key, owner[key], owner[key].detach().clone()) for place, owner, key in named_tensors(model)
         }
         self._owners = {place: (owner, key, owner[key], _copy(owner[key])) for place, owner, key in _attributes(model)}
         self._items = {
@@ -77,26 +77,26 @@ class State:
     def changed_now(self) -> list[str]:
         """What differs at this moment, by name."""
         found = [
-            _name_of(place)
+            path_of(place)
             for place, (owner, key, x, before) in self._tensors.items()
             if not _same(owner.get(key), before)
         ]
         for place, (owner, key, value, before) in self._owners.items():
             now = owner.get(key, _GONE)
             if (now is not value or not _same(value, before)) and (now is _GONE or not _same(now, before)):
-                found.append(_name_of(place))
+                found.append(path_of(place))
         for place, owner in self._missing.items():
-            found += [_name_of((place, key)) for key in self._new(place, owner)]
+            found += [path_of((place, key)) for key in self._new(place, owner)]
         return found
 
     def places(self, names: Container[str] | None = None) -> set[int]:
         """Where the tensors of these names lie, or all of them but parameters."""
         held = [
-            (_name_of(place), x)
+            (path_of(place), x)
             for place, (_, _, x, _) in self._tensors.items()
             if names or not isinstance(x, Parameter)
         ]
-        held += [(_name_of(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
+        held += [(path_of(place), x) for place, (_, _, value, _) in self._owners.items() for x in tensors(value)]
         return {x.data_ptr() for name, x in held if names is None or name in names} - {0}
 
     def _new(self, place: str, owner: dict[str, Any]) -> list[str]:
@@ -106,44 +106,23 @@ class State:
 
     def changed_since(self, other: State) -> list[str]:
         """What differs from another state, by name: parameters, buffers, attributes."""
-        found = [_name_of(place) for place, one in self._tensors.items() if not _same(one[3], other._tensors[place][3])]
+        found = [path_of(place) for place, one in self._tensors.items() if not _same(one[3], other._tensors[place][3])]
         for place, (*_, value) in self._owners.items():
             if place not in other._owners or not _same(value, other._owners[place][3]):
-                found.append(_name_of(place))
-        return found + [_name_of(place) for place in other._owners if place not in self._owners]
+                found.append(path_of(place))
+        return found + [path_of(place) for place in other._owners if place not in self._owners]
 
 
-class Writes:
-    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
-
-    def __init__(self, model: nn.Module | None = None) -> None:
-        self._owners = [] if model is None else list(_tensors(model))
-        self._before: list[tuple[int, int]] = []
-
-    def begin(self) -> None:
-        """From now on."""
-        self._before = self._versions()
-
-    def changed(self) -> list[str]:
-        """The names of what was written over."""
-        now = self._versions()
-        if now == self._before or not self._before:
-            return []
-        return [_name_of(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
-
-    def _versions(self) -> list[tuple[int, int]]:
-        found = [owner.get(key) for _, owner, key in self._owners]
-        return [(id(x), 0 if x is None else x._version) for x in found]
-
-
-def _name_of(place: tuple[str, str]) -> str:
+def path_of(place: tuple[str, str]) -> str:
+    """The name of a parameter, buffer or attribute, from its module's path and its own name."""
     return ".".join(part for part in place if part)
 
 
 Place = tuple[tuple[str, str], dict[str, Any], str]
 
 
-def _tensors(model: nn.Module) -> Iterator[Place]:
+def named_tensors(model: nn.Module) -> Iterator[Place]:
+    """Parameters and buffers: where each is, and what holds it."""
     for path, module in model.named_modules():
         for owner in (module._parameters, module._buffers):
             for key, x in owner.items():

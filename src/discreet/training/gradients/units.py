@@ -138,10 +138,6 @@ class UnitInParts:
         self._sum: list[Tensor] | None = None
         self._unit: int | None = None
 
-    def begin(self) -> None:
-        """Drop what was left of another."""
-        self._sum = self._unit = None
-
     def add(self, unit: int | None, part: list[Tensor]) -> None:
         """The gradient of some more of its rows, one tensor a parameter.
 

@@ -11,7 +11,7 @@ from discreet.training.optimisers.admission import refuse_gradients, refuse_new_
 from discreet.training.optimisers.schedulers import follow_private_steps
 from discreet.training.run import Run
 from discreet.training.verification.listening import Listening
-from discreet.training.verification.tape import pause_listeners
+from discreet.training.verification.verification import pause_listeners
 
 with extra("torch"):
     import torch

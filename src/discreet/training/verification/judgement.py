@@ -30,8 +30,8 @@ from discreet.training.gradients.claims import Claim
 from discreet.training.memory import return_freed_memory
 from discreet.training.verification import explanation
 from discreet.training.verification.compare import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
-from discreet.training.verification.constants import Constants, Course
 from discreet.training.verification.listening import Names
+from discreet.training.verification.numbers import BatchNumbers, NumbersOfRun
 from discreet.training.verification.readings import READINGS, StepReading
 from discreet.training.verification.replay import ancestors, calls_of_losses, recompute_inputs
 from discreet.training.verification.single_record import SingleRecordRuns, trial
@@ -55,10 +55,8 @@ class Memory:
     told: bool = False  # whether it was said that there are no gradients before step
     made_up: bool = False  # whether made-up records were asked of
     ran_made_up: bool = False  # and whether they could be
-    course: Course = field(default_factory=Course)  # what Python put on the way to the losses
-    readings: list[StepReading] = field(
-        default_factory=lambda: list(READINGS)
-    )  # that no verified record has contradicted
+    on_the_way: NumbersOfRun = field(default_factory=NumbersOfRun)  # to the losses, put there by Python
+    readings: list[StepReading] = field(default_factory=lambda: list(READINGS))  # the last that was right comes first
     written: set[str] = field(
         default_factory=set
     )  # parameters and buffers that a forward pass writes, not from records
@@ -69,6 +67,10 @@ class Memory:
     def note_warning(self) -> None:
         """It was said that there are no gradients before step."""
         self.told = True
+
+    def note_reading(self, right: StepReading) -> None:
+        """A claim is right under this reading: it is tried first from now on."""
+        self.readings.sort(key=lambda reading: reading != right)
 
     def note_made_up(self, *, ran: bool) -> None:
         """Made-up records were asked of; and ``ran``, or could not be run."""
@@ -105,7 +107,7 @@ class Judgement:
 
     def judge(self, claimed: Sequence[Claim]) -> None:
         """Refuse the batch, or not."""
-        self._refuse_constants()
+        self._refuse_numbers()
         self._refuse_earlier()
         self._refuse_several_rows()
         self._judge_made_up_once(READINGS[0])
@@ -122,11 +124,9 @@ class Judgement:
         self._refuse_written_by_loop()
 
     def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
-        """Refuse a claim that is wrong under every reading of the tape that was right so far: one reading must be right
-        for all records."""
-        agreement, readings = Agreement(self.runs, tape, records, tolerance), self.memory.readings
-        wrong: list[StepReading] = []
-        for reading in list(readings):
+        """Refuse a claim that is wrong under every reading of the tape."""
+        agreement, wrong = Agreement(self.runs, tape, records, tolerance), list[StepReading]()
+        for reading in self._readings(self.memory.readings, tape, records):
             try:
                 differs = bool(agreement.differing(claim, reading))
             except PrivateTrainingError:
@@ -134,8 +134,7 @@ class Judgement:
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
             if not differs:
-                doubtful = [other for other in wrong if not _contradicts(agreement, claim, other)]
-                readings[:] = doubtful + readings[readings.index(reading) :]
+                self.memory.note_reading(replace(reading, counts={}))
                 if tolerance.private:
                     self._refuse_padding(claim, reading)
                 return
@@ -143,6 +142,13 @@ class Judgement:
         if not wrong and tolerance.private:
             self.memory.refuse(PrivateTrainingError(UNJUDGED))
         self._refuse_wrong(agreement, claim, wrong)
+
+    def _readings(self, readings: Sequence[StepReading], tape: LossTape, records: int) -> list[StepReading]:
+        """The readings of a tape, with each choice of the numbers that count its records."""
+        numbers = self.memory.on_the_way
+        known = tape is self.tape and numbers.counts
+        choices = [numbers.counts] if known else numbers.choices(calls_of_losses(tape), records)
+        return [replace(reading, counts=counts) for reading in readings for counts in choices]
 
     def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[StepReading]) -> None:
         """Refuse a claim that is wrong under each of these readings, whatever rounding did."""
@@ -211,16 +217,11 @@ class Judgement:
         if self.tape.large:
             return_freed_memory()
 
-    def _refuse_constants(self) -> None:
+    def _refuse_numbers(self) -> None:
         """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
-        course, calls = self.memory.course, calls_of_losses(self.tape)
-        if not course.known(Constants.of(self.tape, calls, self.records, self.runs.known)):
+        numbers = BatchNumbers.of(self.tape, calls_of_losses(self.tape), self.records, self.runs.known)
+        if not self.memory.on_the_way.are_public(numbers):
             self.memory.refuse(PrivateTrainingError(UNKNOWN))
-        if course.follows and not course.counts:  # another form than those that told: which numbers, is not known
-            self.memory.readings[:] = [r for r in READINGS if r.counts]
-        elif course.follows:
-            found = [replace(reading, counts=0, exact=dict(course.counts)) for reading in self.memory.readings]
-            self.memory.readings[:] = [r for i, r in enumerate(found) if r not in found[:i]]
 
     def _refuse_earlier(self) -> None:
         """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
@@ -258,7 +259,7 @@ class Judgement:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
         written = self.runs.written
         if len({rows for rows, *_ in written}) == 1 and written[0][1]:  # does another record write the same?
-            for reading in READINGS:
+            for reading in self._readings(READINGS, tape, records):
                 try:
                     self.runs.gradient(tape, (written[0][0][0] + 1) % records, records, reading)
                     break
@@ -293,14 +294,6 @@ class Judgement:
     def _note_written(self) -> None:
         if self.runs.written:
             self.memory.note_written_by_model([name for _, names, _ in self.runs.written for name in names])
-
-
-def _contradicts(agreement: Agreement, claim: Claim, reading: StepReading) -> bool:
-    """Whether a reading is wrong for a record, whatever rounding did."""
-    try:
-        return bool(agreement.beyond_rounding(claim, reading))
-    except Exception:  # it did not even answer twice, or alike
-        return True
 
 
 def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:

@@ -1,7 +1,7 @@
 """What takes the place of the tensors that model and loss were given: one record's rows, all of them, or made-up ones.
 
-A ``StepReading`` says what is taken for a row where sizes coincide, and for a number of records where Python was told
-one. A loop is right if one reading shows that it is, the same one for all records.
+A ``StepReading`` says what is taken for a row where sizes coincide, and which numbers count the records. A record is
+right if one reading shows that it is.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Protocol
 
 from discreet.errors import extra
 from discreet.training.gradients.trace.places import records_of
+from discreet.training.verification.numbers import Counts
 from discreet.training.verification.tape import LossTape
 
 with extra("torch"):
@@ -27,13 +28,12 @@ LARGE = 300.0  # times the others': a made-up record
 class StepReading:
     """What is taken for what, where a tape alone cannot tell."""
 
-    counts: int = 0  # how many whole numbers of a call may be multiples of the number of records
     only_data: bool = False  # whether tensors that do not come from the batch have no rows
     turned: bool = False  # whether the records are rather in the second dimension
     interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
     copies: int = 1  # of the record, for functions that do not run on one
     others: tuple[int, ...] = ()  # rows that run beside the record's
-    exact: Mapping[tuple[int, int], int] | None = None  # rather which numbers are, where several batches told
+    counts: Counts = field(default_factory=dict)  # numbers that count the records
     own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the records' own instead of their rows
 
     @property
@@ -44,14 +44,10 @@ class StepReading:
 
 READINGS = (
     StepReading(),
-    StepReading(counts=1),
-    StepReading(only_data=True),
-    StepReading(counts=1, only_data=True),
-    StepReading(counts=9),
-    StepReading(turned=True),
-    StepReading(interleaved=True),
-    StepReading(copies=2),
-    StepReading(copies=2, counts=1),
+    StepReading(only_data=True),  # a public tensor that has as many rows as there are records
+    StepReading(turned=True),  # steps first, and as many of them as records
+    StepReading(interleaved=True),  # steps first and flattened, then dropped at random
+    StepReading(copies=2),  # a function that does not run on one record
 )
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.trace.random_draws import Unjudged
-from discreet.training.gradients.trace.trees import mapped, numbers, renumber, same_bits, tensors
-from discreet.training.verification.constants import times
+from discreet.training.gradients.trace.trees import mapped, renumber, same_bits, tensors
+from discreet.training.verification.numbers import Counts
 from discreet.training.verification.readings import StepReading, Substitute
 from discreet.training.verification.tape import LossTape, TapeEntry
 
@@ -41,8 +41,8 @@ def losses(
     ``count`` records take the place of ``records``; ``run`` makes a call of the model.
     """
     replay = _Replay(tape, substitute, run, reading, count, records)
-    counted = _made_of_counts(tape, records) if reading.counts or reading.exact else set()
-    for call in _calls_leading_to(tape, tape.wanted, lambda ids: bool(ids & (tape.after | counted))):
+    again = tape.after | replay.made_of_counts
+    for call in _calls_leading_to(tape, tape.wanted, lambda ids: bool(ids & again)):
         replay.again(call)
     if any(id(loss) not in replay.made for loss, _ in tape.backwards):
         raise Unjudged("loss")
@@ -61,8 +61,10 @@ class _Replay:
     ) -> None:
         self.made: dict[int, Tensor] = {}
         self._after, self._substitute, self._run = tape.after, substitute, run
-        self._reading, self._count, self._records = reading, count, records
-        self._places = {id(call): place for place, call in enumerate(calls_of_losses(tape))}
+        self._counts, self._count, self._records = reading.counts, count, records
+        calls = calls_of_losses(tape) if reading.counts else []
+        self._places = {id(call): place for place, call in enumerate(calls)}
+        self.made_of_counts = _made_of_counts(tape, calls, reading.counts)
         self._makers = {
             id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data
         }
@@ -80,24 +82,35 @@ class _Replay:
     def again(self, call: TapeEntry) -> None:
         """Make a call again."""
         args, kwargs = (mapped(lambda x: self.now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
-        reading, count, records = self._reading, self._count, self._records
-        if (reading.exact or (reading.counts and not call.is_module)) and count != records:
-            args, kwargs = _recount((args, kwargs), reading, self._places.get(id(call), -1), count, records)
+        if self._counts and self._count != self._records:
+            args, kwargs = self._recount((args, kwargs), self._places.get(id(call), -1))
         found = _run_call(call, args, kwargs, self._run)
         if len(found) != len(call.outputs):
             raise Unjudged("outputs")
         self.made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
 
+    def _recount(self, args: Any, place: int) -> Any:
+        """The arguments of the call at this place with numbers that count ``records`` made to count ``count``."""
 
-def _made_of_counts(tape: LossTape, records: int) -> set[int]:
+        def change(number: int, x: float) -> float:
+            sign = self._counts.get((place, number), 0)
+            if not sign:
+                return x
+            return x * self._count / self._records if sign > 0 else x * self._records / self._count
+
+        return renumber(args, change)
+
+
+def _made_of_counts(tape: LossTape, calls: Sequence[TapeEntry], counts: Counts) -> set[int]:
     """What was made of numbers of records alone, not of chance: as many ones as there are records, their places."""
-    found: set[int] = set()
-    for call in tape.calls:
-        if not call.is_module and not any(id(x) in tape.data | tape.drawn for x in call.outputs):
-            inputs = {id(x) for x in call.inputs}
-            if inputs & found or any(times(x, records) for x in numbers((call.args, call.kwargs))):
-                found |= {id(x) for x in call.outputs}
-    return found
+    made, counting = set[int](), {id(calls[place]) for place, _ in counts}
+    records_or_chance = tape.data | tape.drawn if counts else set[int]()
+    for call in tape.calls if counts else ():
+        outputs = {id(x) for x in call.outputs}
+        of_counts = id(call) in counting or bool(made & {id(x) for x in call.inputs})
+        if of_counts and not call.is_module and not outputs & records_or_chance:
+            made |= outputs
+    return made
 
 
 def calls_of_losses(tape: LossTape) -> list[TapeEntry]:
@@ -143,23 +156,6 @@ def _calls_leading_to(
             calls.append(call)
             needed |= {id(x) for x in call.inputs}
     return calls[::-1]
-
-
-def _recount(args: Any, reading: StepReading, place: int, count: int, records: int) -> Any:
-    """The arguments of the call at this place with numbers that count ``records`` made to count ``count``."""
-    left, exact = reading.counts, reading.exact
-
-    def change(number: int, x: float) -> float:
-        nonlocal left
-        if exact is not None:
-            sign = exact.get((place, number), 0)
-            return x * (count / records) ** sign if sign else x
-        if not left or not (found := times(x, records)):
-            return x
-        left -= 1
-        return found * count if abs(x) >= 1 else 1 / (found * count)
-
-    return renumber(args, change)
 
 
 @contextmanager

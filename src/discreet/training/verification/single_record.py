@@ -20,8 +20,9 @@ from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.random_draws import Handing, Unjudged
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.gradients.trace.watch import Watch
+from discreet.training.verification.numbers import possible_counts
 from discreet.training.verification.readings import MadeUpRecords, Row, StepReading, Substitute, Whole
-from discreet.training.verification.replay import losses, restore_chance
+from discreet.training.verification.replay import calls_of_losses, losses, restore_chance
 from discreet.training.verification.tape import LossTape, TapeEntry, run_backward
 
 with extra("torch"):
@@ -58,10 +59,10 @@ class Catcher:
 class SingleRecordRuns:
     """Runs single records of a tape through the model and the loss, from the state in which the batch met them."""
 
-    def __init__(self, watch: Watch, contraction: Contraction, reduction: str, model: nn.Module, before: State) -> None:
+    def __init__(self, watch: Watch, contraction: Contraction, mean: bool, model: nn.Module, before: State) -> None:
         self.watch, self.contraction, self.model, self.before = watch, contraction, model, before
         self.known = {id(x) for x in [*model.parameters(), *model.buffers()]}
-        self.mean = reduction == "mean"
+        self.mean = mean  # whether the loss divides by the number of records
         self.parameters: Mapping[str, Tensor] = watch.parameters
         # of each run: its rows, what it wrote, the state after it
         self.written: list[tuple[tuple[int, ...], list[str], State | None]] = []
@@ -192,7 +193,8 @@ def trial(
     """The calls of a tape on ``count`` made-up records in place of its ``records``: a tape, and claims about a ``few``
     of them."""
     again = LossTape((), (), counted=tape.counted)
-    reading = replace(reading, counts=int(tape.counted))  # what was made of sizes is made again
+    if tape.counted:  # what was made of sizes is made again, so that the new tape has it
+        reading = replace(reading, counts=possible_counts(calls_of_losses(tape), records))
     given = MadeUpRecords(runs.row(tape, 0, records, reading), count, again, {})
 
     def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:

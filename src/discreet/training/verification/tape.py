@@ -27,7 +27,7 @@ with extra("torch"):
     from torch.autograd.graph import _engine_run_backward
     from torch.overrides import _get_current_function_mode_stack
 
-__all__ = ["LossTape", "TapeEntry", "Write", "pause_listeners", "run_backward"]
+__all__ = ["LossTape", "TapeEntry", "Write", "run_backward"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
 _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
@@ -77,14 +77,6 @@ class TapeEntry:
     def is_module(self) -> bool:
         """Whether it is a call of the model or of one of its modules."""
         return isinstance(self.func, nn.Module)
-
-
-def pause_listeners() -> list[Listening]:
-    """Listeners of other runs, which from now on do not hear of a private step: what it releases is public."""
-    found = [x for x in _get_current_function_mode_stack() if isinstance(x, Listening) and not x.finished]
-    for tape in found:
-        tape.pause()
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,21 +21,96 @@ from discreet.training.errors import EARLIER, UNJUDGED, UNKNOWN, MixedRecords, P
 from discreet.training.gradients.claims import Claim, claims
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.contraction import UsesOf
-from discreet.training.gradients.state import State, Writes
+from discreet.training.gradients.state import State, named_tensors, path_of
 from discreet.training.gradients.units import Owners
 from discreet.training.memory import return_freed_memory
 from discreet.training.verification.explanation import refuse_written, warn_of_gradients
 from discreet.training.verification.judgement import Judgement, Memory
-from discreet.training.verification.listening import Afterwards, sweep
-from discreet.training.verification.schedule import FIRST, Schedule
+from discreet.training.verification.listening import Afterwards, Listening, sweep
 from discreet.training.verification.single_record import SingleRecordRuns
 from discreet.training.verification.tape import LossTape
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
+    from torch.overrides import _get_current_function_mode_stack
 
-__all__ = ["StepVerification"]
+__all__ = ["FIRST", "Schedule", "StepVerification", "Writes", "pause_listeners"]
+
+FIRST = 2  # batches that are always verified
+TOGETHER = 8
+SHORTEST, GROWTH, LONGEST = 4, 3, 64  # steps of a stretch
+
+
+class Schedule:
+    """Which batches are verified: the first ones, then one drawn at random out of each of a sequence of stretches.
+
+    Stretches grow, so that the cost stays a small share of a run; none is longer than ``LONGEST``, so that a model
+    which begins to mix records at some step is met again before long, and no step is known beforehand to be unwatched.
+    """
+
+    def __init__(self, draw: Callable[[int], int] | None) -> None:
+        self._draw = draw
+        self._seen = self._verified = 0
+        self._start, self._length, self._at = FIRST, SHORTEST, -1
+
+    @property
+    def claims(self) -> tuple[int, ...]:
+        """Of how many records of a batch each claim is: one alone, or some together, so that many rows are looked
+        at."""
+        if self._verified <= FIRST:
+            return ((TOGETHER,), (1,))[self._verified - 1]
+        assert self._draw is not None
+        return (self._draw(2) * (TOGETHER - 1) + 1,)
+
+    def next(self, records: int) -> bool:
+        """Whether the next batch is verified; one of a single record never is, and the next takes its turn."""
+        step, self._seen = self._seen, self._seen + 1
+        if self._verified < FIRST:
+            self._verified += records > 1
+            return records > 1
+        if step >= self._start + self._length or self._at < 0:
+            if self._at >= 0:
+                self._start, self._length = self._start + self._length, min(GROWTH * self._length, LONGEST)
+            assert self._draw is not None
+            self._start = max(self._start, step)
+            self._at = self._start + self._draw(self._length)
+        if step < self._at or records < 2:
+            return False
+        self._at = self._start + self._length  # had its turn
+        self._verified += 1
+        return True
+
+
+class Writes:
+    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
+
+    def __init__(self, model: nn.Module | None = None) -> None:
+        self._owners = [] if model is None else list(named_tensors(model))
+        self._before: list[tuple[int, int]] = []
+
+    def begin(self) -> None:
+        """From now on."""
+        self._before = self._versions()
+
+    def changed(self) -> list[str]:
+        """The names of what was written over."""
+        now = self._versions()
+        if now == self._before or not self._before:
+            return []
+        return [path_of(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+
+    def _versions(self) -> list[tuple[int, int]]:
+        found = [owner.get(key) for _, owner, key in self._owners]
+        return [(id(x), 0 if x is None else x._version) for x in found]
+
+
+def pause_listeners() -> list[Listening]:
+    """Listeners of other runs, which from now on do not hear of a private step: what it releases is public."""
+    found = [x for x in _get_current_function_mode_stack() if isinstance(x, Listening) and not x.finished]
+    for tape in found:
+        tape.pause()
+    return found
 
 
 class StepVerification:
@@ -49,12 +124,12 @@ class StepVerification:
         clipped: ClippedSum,
         draw: Callable[[int], int],
         *,
-        before_batch: Callable[[bool], None] = lambda verified: None,
+        before_batch: Callable[[bool], None] | None = None,
         unverified: str = "",
         debug: bool = False,
         by_one: bool = False,
     ) -> None:
-        self._watch, self._contraction, self._reduction = clipped.watch, clipped.contraction, clipped.reduction
+        self._watch, self._contraction, self._mean = clipped.watch, clipped.contraction, clipped.mean
         self._draw, self._before_batch = draw, before_batch  # which is told whether a batch will be verified
         self._schedule, self._memory = Schedule(draw), Memory(unverified=unverified, debug=debug)
         self._model: nn.Module | None = None
@@ -92,7 +167,8 @@ class StepVerification:
         if units == 1 and self._by_one and self._asked < FIRST:
             self._asked, verified = self._asked + 1, True
         self._alone = units == 1
-        self._before_batch(verified)
+        if self._before_batch is not None:
+            self._before_batch(verified)
         self._writes.begin()
         if verified:
             self._owners = owners
@@ -202,7 +278,7 @@ class StepVerification:
             if state is None or not tape.backwards or tape.unjudged:
                 self._memory.refuse(PrivateTrainingError(UNJUDGED))
                 return
-            runs = SingleRecordRuns(self._watch, self._contraction, self._reduction, model, state)
+            runs = SingleRecordRuns(self._watch, self._contraction, self._mean, model, state)
             judgement = Judgement(tape, runs, self._memory, self._draw, records, weights)
             with forbid_collectives(self._memory.unverified):
                 if self._claims:

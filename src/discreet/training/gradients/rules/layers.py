@@ -176,7 +176,7 @@ def _embedding_bag(call: Call) -> list[PendingUse] | None:
     index, weight, offsets = given["input"], given["weight"], given.get("offsets")
     mode, padding = given.get("mode", "mean"), given.get("padding_idx")
     _refuse_table(call, given)
-    if mode == "max" or not call.is_shared(weight) or call.is_shared(given.get("per_sample_weights")):
+    if mode not in ("mean", "sum") or not call.is_shared(weight) or call.is_shared(given.get("per_sample_weights")):
         return None
     if index.dim() == 2:
         if call.layout(index) != Layout(0):

@@ -16,13 +16,18 @@ from discreet.training.errors import MixedRecords
 from discreet.training.gradients.rules.calls import CALL_HANDLERS, LAYERS, Call, Layout, PendingUse, arguments
 from discreet.training.gradients.rules.fallback import SPREAD, recomputed, spread
 from discreet.training.gradients.trace.dispatch import PICKS, RowOwners
-from discreet.training.gradients.trace.functions import WITH_PARAMETERS, only_asks, out_of_place
+from discreet.training.gradients.trace.functions import (
+    WITH_PARAMETERS,
+    is_vectorised,
+    on_whole_tensors,
+    only_asks,
+    out_of_place,
+)
 from discreet.training.gradients.trace.origins import Positions, without_saved_tensors
 from discreet.training.gradients.trace.places import Place, Places
 from discreet.training.gradients.trace.random_draws import by_chance
 from discreet.training.gradients.trace.taps import differentiable, tap
 from discreet.training.gradients.trace.trees import detached, mapped, tensors
-from discreet.training.gradients.trace.vectorised import is_vectorised, on_whole_tensors
 from discreet.training.gradients.uses import Uses
 
 with extra("torch"):

@@ -10,11 +10,10 @@ from discreet.errors import extra
 from discreet.training.errors import MixedRecords
 from discreet.training.gradients.state import State
 from discreet.training.gradients.trace.dispatch import picked_from
-from discreet.training.gradients.trace.functions import OPENED, WITH_PARAMETERS, only_asks
+from discreet.training.gradients.trace.functions import OPENED, WITH_PARAMETERS, only_asks, whole
 from discreet.training.gradients.trace.origins import Origins, Positions
 from discreet.training.gradients.trace.places import Places, records_of
 from discreet.training.gradients.trace.trees import mapped, tensors
-from discreet.training.gradients.trace.vectorised import whole
 
 with extra("torch"):
     import torch
