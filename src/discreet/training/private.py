@@ -13,6 +13,7 @@ from discreet.release import ONE_RECORD, Chargeable, unit_name
 from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrap
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.loader import PrivateLoader, checked
+from discreet.training.marks import mark_of
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.comparison import Auto, best_of
@@ -317,6 +318,9 @@ def prepare(
         in_part=in_part,
         **told,
     )
+    mark = mark_of(optimizer.param_groups)  # of a state of a private run, loaded before this
+    if mark is not None:
+        run.follow_mark(mark)
     size = how.max_physical_batch_size
     met: Any = {"placeholder": placeholder, "pieces_are_met": pieces_are_met}
     return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)

@@ -179,6 +179,7 @@ class Batches:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
+            self.run.refuse_part_of_a_checkpoint()
             self.run.ranks.agree({"the checkpoint": self.run.steps})
             told = label_of_charge(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
             self.run.ranks.pay(self.run.plan, self._terms.book, told, reproducible=self.run.reproducible)
@@ -244,17 +245,12 @@ class Batches:
         secret = torch.load(path, weights_only=True) if path is not None and path.exists() else {}
         loaded = {"model": self.run.model.state_dict(), "optimizer": self.run.optimizer.state_dict()}
         order = secret.pop("order", state["order"])
-        if order is None and self._within_pass(state):
+        if order is None and self.run.needs_order(state["position"]):
             raise ValueError(
                 "The batches of this run are dealt for a whole pass, and the checkpoint does not hold how, which is "
                 "secret: give secrets=, the folder of the run that saved it."
             )
         self.privacy.load_state_dict({**state, **loaded, "order": order}, secret or None)
-
-    def _within_pass(self, state: Mapping[str, Any]) -> bool:
-        """Whether a checkpoint needs what was drawn for a pass: one that goes on, or serves the whole run."""
-        sampler = self.run.plan.sampler
-        return sampler.passes and state["position"] > 0 and (sampler.kept or state["position"] % len(self) > 0)
 
     def _secret(self, state: Mapping[str, Any]) -> Path | None:
         folder = self._terms.secrets
