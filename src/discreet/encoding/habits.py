@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["KnowsOtherNames"]
+__all__ = ["KnowsOtherNames", "answers_other_names"]
+
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 OTHER_NAMES = {
     "C": "write regularization=, which is about 1/(C * n) for n records, or leave it out",
@@ -40,9 +42,37 @@ def _answering(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def checked(self: Any, *args: Any, **given: Any) -> None:
-        for name in given.keys() - known:
-            if name in OTHER_NAMES:
-                raise TypeError(f"{type(self).__name__} has no argument {name}=: {OTHER_NAMES[name]}.")
+        _answer(type(self).__name__, given.keys() - known, OTHER_NAMES)
         init(self, *args, **given)
 
     return checked
+
+
+def answers_other_names(names: Mapping[str, str]) -> Callable[[Call], Call]:
+    """Let a function answer an argument of another library with the one to write here.
+
+    >>> @answers_other_names({"target_epsilon": "write epsilon="})
+    ... def train(epsilon): ...
+    >>> train(target_epsilon=1.0)
+    Traceback (most recent call last):
+    ...
+    TypeError: train has no argument target_epsilon=: write epsilon=.
+    """
+
+    def decorate(function: Call) -> Call:
+        known = set(inspect.signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: Any, **given: Any) -> Any:
+            _answer(function.__name__, given.keys() - known, names)
+            return function(*args, **given)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def _answer(who: str, unknown: Iterable[str], names: Mapping[str, str]) -> None:
+    for name in unknown:
+        if name in names:
+            raise TypeError(f"{who} has no argument {name}=: {names[name]}.")

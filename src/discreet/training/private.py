@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from discreet.encoding.habits import answers_other_names
 from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, unit_name
@@ -175,6 +176,21 @@ def plan_for(
     return plan
 
 
+OTHER_NAMES: Mapping[str, str] = {
+    "target_epsilon": "write epsilon=",
+    "target_delta": "write delta=",
+    "module": "give the model first, make_private(model, optimizer, loader, ...)",
+    "data_loader": "give the loader third, make_private(model, optimizer, loader, ...)",
+    "poisson_sampling": "write sampler=, as 'poisson' or 'shuffled'; Poisson is the default",
+    "max_physical_batch_size": "write speed=Speed(max_physical_batch_size=...)",
+    "grad_sample_mode": "leave it out: there is one way, and it makes no gradients of single records",
+    "class_weight": "weights of classes belong to your loss: torch.nn.CrossEntropyLoss(weight=...)",
+    "accountant": "give the book that is charged: book=ledger.open(...)",
+}
+"""Arguments of other libraries, with what to write here."""
+
+
+@answers_other_names(OTHER_NAMES)
 def make_private(
     model: Model,
     optimizer: AnyOptimizer,

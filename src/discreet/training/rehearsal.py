@@ -103,5 +103,7 @@ def run_plainly(model: nn.Module, backward: Callable[[], None]) -> None:
 
 
 def _reason(what: str, error: Exception) -> str:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    return f"{what} in the form of the data: {reason.rstrip('.')}. Nothing was charged. If records look otherwise, give placeholder=."
+    reason = (" ".join(str(error).split()) or type(error).__name__).rstrip(".")
+    return (
+        f"{what} in the form of the data: {reason}. Nothing was charged. If records look otherwise, give placeholder=."
+    )

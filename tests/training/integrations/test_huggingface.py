@@ -220,7 +220,7 @@ class Listed(Classes):
 PLACEHOLDER = {"input_ids": [1, 2], "attention_mask": [1, 1], "labels": 0}
 
 
-@pytest.mark.parametrize("records, said", [(Listed(), {}), (Classes(), {"placeholder": PLACEHOLDER})])
+@pytest.mark.parametrize(("records", "said"), [(Listed(), {}), (Classes(), {"placeholder": PLACEHOLDER})])
 def test_a_mistake_in_the_trainer_s_step_is_met_before_the_charge(tmp_path, records, said):
     """On two made-up records, whose error is shown; none of the others is read."""
 
@@ -229,7 +229,7 @@ def test_a_mistake_in_the_trainer_s_step_is_met_before_the_charge(tmp_path, reco
 
     book = dp.Ledger("sqlite://").open("people", epsilon=100.0, delta=1e-2)
     wrong = trainer(tmp_path, bert(), privacy={"book": book} | said, data=records, loss=weighted)
-    with pytest.raises(ValueError, match="two made-up records.*weight tensor"):
+    with pytest.raises(ValueError, match=r"two made-up records.*weight tensor"):
         wrong.train()
     assert book.spent().epsilon == 0
     assert not records.read

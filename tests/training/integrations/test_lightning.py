@@ -123,7 +123,7 @@ def test_a_mistake_in_the_training_step_is_met_before_the_charge(tmp_path):
             return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1], weight=torch.ones(3))
 
     book = dp.Ledger("sqlite://").open("people", epsilon=100.0, delta=1e-2)
-    with pytest.raises(ValueError, match="two made-up records.*weight tensor"):
+    with pytest.raises(ValueError, match=r"two made-up records.*weight tensor"):
         fit(tmp_path, Wrong(), {"book": book})
     assert book.spent().epsilon == 0
 
