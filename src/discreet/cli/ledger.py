@@ -40,8 +40,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 LITTLE = 0.1  # of the limit: what is left is then shown with care
 HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
 TOGETHER = (
-    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after seeing the "
-    "answers before. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
+    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
+    "answers before it. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
     "little more, many come to far less."
 )
 

@@ -54,12 +54,14 @@ def _half(operation: TableOperation, name: str, aggregate: Any, source: Any, row
         raise ValueError(
             f"The error of {name!r} depends on how many rows a group has: give a rough number, rows=500 (--rows 500)."
         )
-    # near the edge of the bounds, the worst place, and away from it
-    whole = float(rows * operation.rows.grid(aggregate.column).top)
+    # Near the edge of the bounds, the worst place, and away from it; and not below what ``explain`` states.
+    grid = operation.rows.grid(aggregate.column)
+    whole, span = float(rows * grid.top), grid.bounds.high - grid.bounds.low
     parts = np.array([[whole, 0.0], [whole / 2, whole / 2], [0.0, whole]])
     ends = aggregate.interval(operation.rows, mechanism, parts, np.ones(3))
     values = np.asarray(aggregate.estimate(operation.rows, parts), np.float64)
-    return float(np.maximum(ends[:, 1] - values, values - ends[:, 0]).max())
+    stated = min(mechanism.error(0.95) / whole, 1.0) * span
+    return max(stated, float(np.maximum(ends[:, 1] - values, values - ends[:, 0]).max()))
 
 
 def epsilon_for(operation: Callable[[float], Any], error: float, rows: int | None = None) -> float:
