@@ -60,7 +60,7 @@ def _half(operation: TableOperation, name: str, aggregate: Any, source: Any, row
     parts = np.array([[whole, 0.0], [whole / 2, whole / 2], [0.0, whole]])
     ends = aggregate.interval(operation.rows, mechanism, parts, np.ones(3))
     values = np.asarray(aggregate.estimate(operation.rows, parts), np.float64)
-    stated = min(mechanism.error(0.95) / whole, 1.0) * span
+    stated = float(min(mechanism.error(0.95) / whole, 1.0) * span)
     return max(stated, float(np.maximum(ends[:, 1] - values, values - ends[:, 0]).max()))
 
 
