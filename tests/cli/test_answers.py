@@ -209,3 +209,21 @@ def test_how_large_the_data_is_does_not_tell_one_question_from_another(tmp_path)
         os.utime(data, ns=(moment, moment))
         prints.append(KeptQuestion("SELECT COUNT(*) FROM visits", str(data), str(schema)).fingerprint("study"))
     assert prints[0] == prints[1] != prints[2]
+
+
+def test_the_report_shows_kept_answers_where_it_is_asked_to():
+    """Of this book, by the number and the question of their entry; the first thirty groups, with their intervals."""
+    ask(BY_WARD, "--ledger", "budget.db", epsilon="1")
+    ask("SELECT AVG(days) AS stay FROM visits", "--ledger", "budget.db", "--no-keep")
+    (folder,) = Path().glob("*.answers")
+    kept = json.loads(next(folder.glob("*.json")).read_text())
+    (folder / "99-stray.json").write_text(json.dumps(kept | {"entry": "99:f"}))  # of no entry here
+    (folder / "1-stray.json").write_text(json.dumps(kept | {"question": "SELECT 1"}))
+    run("report", "visits", "--ledger", "budget.db", "--out", "without.json")
+    assert json.loads(Path("without.json").read_text())["findings"] == []
+    run("report", "visits", "--ledger", "budget.db", "--answers", "--out", "with.json")
+    shown = json.loads(Path("with.json").read_text())["findings"]
+    assert [finding["title"] for finding in shown] == ["n", "stay"]
+    assert shown[0]["values"] == [row["n"] for row in kept["rows"][:30]]
+    assert "30 more are in the kept answer" in shown[0]["caption"]
+    assert all(error > 0 for error in shown[0]["errors"])

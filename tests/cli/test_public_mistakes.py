@@ -222,7 +222,7 @@ def test_python_calls_find_public_mistakes_before_the_charge(book):
                 loader,
                 **({"noise_multiplier": 5.0, "epochs": 1, "loss_reduction": "mean", "book": book} | wrong),
             )
-    with pytest.raises(ValueError, match="two records of zeros"):
+    with pytest.raises(ValueError, match="two made-up records"):
         train_model(torch.nn.Linear(3, 2), (x, y.astype(int)), noise_multiplier=5.0, epochs=1, book=book)
     assert book.spent().entries == 0
 

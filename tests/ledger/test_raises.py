@@ -113,7 +113,7 @@ def test_a_book_without_delta_refuses_what_needs_one_in_a_sentence_that_says_so(
 ) -> None:
     book = ledger.open("pure", epsilon=1.0)
     with pytest.raises(
-        BudgetExceeded, match="'model' needs a delta, but book 'pure' has delta=0 and admits pure events only"
+        BudgetExceeded, match="'model' needs a delta, but book 'pure' has delta=0 and allows pure events only"
     ):
         book.charge(event, label="model")
     inside = ledger.open("outer", epsilon=1.0).sub("inner", epsilon=1.0, delta=1e-6)

@@ -278,3 +278,11 @@ def test_accelerate_may_prepare_what_is_private_already():
             helper.backward(F.cross_entropy(model(x), y))
             optimizer.step()
     assert torch.equal(weights(model), expected)
+
+
+@pytest.mark.parametrize(("name", "line"), [("target_epsilon", "epsilon="), ("module", "model first")])
+def test_an_argument_of_another_library_is_answered_with_the_one_to_write(name, line):
+    with pytest.raises(TypeError, match=line):
+        private(**{name: 1.0})
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        private(nothing_of_the_kind=1)

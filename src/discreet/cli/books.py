@@ -147,7 +147,7 @@ def _refuse_larger_delta(delta: float, book: Book) -> None:
     whole = book.limit[1]
     if delta > whole == 0:
         raise ValueError(
-            f"delta is {delta:g}, but book {book.name!r} has delta=0 and admits pure events only. Nothing was charged. "
+            f"delta is {delta:g}, but book {book.name!r} has delta=0 and allows pure events only. Nothing was charged. "
             "Write --delta 0 for a fit, or leave --delta out of a query, or ask the data owner for a raise that has a "
             "delta."
         )

@@ -40,8 +40,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 LITTLE = 0.1  # of the limit: what is left is then shown with care
 HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
 TOGETHER = (
-    "ε spent is what is proved of all charges of a book together at its δ, even if each was chosen after seeing the "
-    "answers before. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
+    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
+    "answers before it. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
     "little more, many come to far less."
 )
 
@@ -116,7 +116,7 @@ def raise_limit(
     name: Name,
     why: Annotated[str, typer.Option(help="The reason, which the report repeats.", show_default=False)],
     epsilon: Annotated[float, typer.Option(help="What is added to the limit on epsilon.")] = 0.0,
-    delta: Annotated[float, typer.Option(help="What is added to the limit on delta; 0 admits pure events only.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="What is added to the limit on delta; 0 allows pure events only.")] = 0.0,
     ledger: Address = DEFAULT,
 ) -> None:
     """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
@@ -129,7 +129,7 @@ def raise_limit(
     _, shown, left = words.balance(proved, total)
     say(
         f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
-        *([] if delta else ["This raise has no delta: from now on the book admits pure events only."]),
+        *([] if delta else ["This raise has no delta: from now on the book allows pure events only."]),
         f"head {seen.head}",
     )
 
@@ -188,7 +188,7 @@ def show(
         ],
     )
     rules = [
-        f"{row['book']}: proved by {words.rule(row['proof'])}, for {row['adjacency']} neighbours"
+        f"{row['book']}: guaranteed by {words.rule(row['proof'])}, for {row['adjacency']} neighbours"
         for row in rows
         if row["charges"]
     ]

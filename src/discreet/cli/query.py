@@ -54,6 +54,19 @@ DeltaOption = Annotated[
 RhoOption = Annotated[
     float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)
 ]
+ErrorOption = Annotated[
+    float | None,
+    typer.Option(
+        "--error",
+        min=0.0,
+        help="Instead of --epsilon: the error that 95 of 100 answers may have at most; epsilon follows.",
+        show_default=False,
+    ),
+]
+RowsOption = Annotated[
+    int | None,
+    typer.Option("--rows", min=1, help="With --error, for averages: about how many rows a group has."),
+]
 ExplainOption = Annotated[
     bool, typer.Option("--explain", help="Show plan, cost and error bars; read and spend nothing.")
 ]
@@ -107,6 +120,8 @@ def query(
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     rho: RhoOption = None,
+    error: ErrorOption = None,
+    rows: RowsOption = None,
     ledger: LedgerOption = None,
     book: BookOption = None,
     no_book: NoBookOption = False,
@@ -127,6 +142,14 @@ def query(
 
     people = table(source, schema=schema, memory_limit=memory_limit)
     asked = people.parse(sql, _public(public or []))
+    if error is not None:
+        if epsilon is not None or rho is not None:
+            raise ValueError("--error decides epsilon: leave --epsilon and --rho out.")
+        epsilon = asked.epsilon_for(error, delta, rows=rows)
+        if not json:
+            show.say(f"for an error of at most {error:g} in 95 of 100 answers: epsilon = {epsilon:g}")
+    elif rows is not None:
+        raise ValueError("--rows says how large groups are, for --error: give both.")
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from discreet.errors import extra
 
 with extra("cli"):
     import typer
 
+from discreet.cli.answer_files import folder_beside
 from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.help import BOOKS, example
 from discreet.cli.outputs import ForceOption, claim_path
@@ -42,6 +43,9 @@ def report(
         list[str] | None, typer.Option("--to", help="Who gets the releases; repeatable.", show_default=False)
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who answers for this report, by name.", show_default=False)] = "",
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Show the answers of discreet query that were kept beside the ledger.")
+    ] = False,
     registry: Annotated[
         bool, typer.Option("--registry", help="Write JSON in the shape of the public registry of deployments.")
     ] = False,
@@ -53,6 +57,7 @@ def report(
 
     A ledger whose chain does not hold is refused; --anyway writes a page with a red banner.
     """
+    from discreet.cli.kept_findings import kept_findings
     from discreet.reporting import report as make
 
     target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
@@ -63,9 +68,12 @@ def report(
         open_ledger(ledger, anyway=anyway) as books,
         waiting("writing the report"),
     ):
+        book = books.book(name)
+        shown = kept_findings(folder_beside(ledger), _releases(book)) if answers else []
         made = make(
-            books.book(name),
+            book,
             entries=entries,
+            findings=shown,
             dataset=dataset,
             purpose=purpose,
             recipients=", ".join(to or ()),
@@ -77,3 +85,8 @@ def report(
             made.save(page)
     vouch(made.facts["ledger"]["head"], made.facts["ledger"]["problem"] or "")
     say(str(target))
+
+
+def _releases(book: Any) -> dict[int, str]:
+    """The label of each release of a book and of the books inside it, by its number in the ledger."""
+    return {entry.seq: entry.label for entry in book.entries() if entry.event}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, TypeVar
 
-__all__ = ["answer_other_names"]
+__all__ = ["answer_arguments", "answer_other_names"]
 
+Call = TypeVar("Call", bound=Callable[..., Any])
 Estimator = TypeVar("Estimator", bound=type)
 
 OTHER_NAMES = {
@@ -37,10 +39,38 @@ def answer_other_names(cls: Estimator) -> Estimator:
 
     @wraps(init)
     def checked(self: Any, *args: Any, **given: Any) -> None:
-        for name in given.keys() - known:
-            if name in OTHER_NAMES:
-                raise TypeError(f"{type(self).__name__} has no argument {name}=: {OTHER_NAMES[name]}.")
+        _answer(type(self).__name__, given.keys() - known, OTHER_NAMES)
         init(self, *args, **given)
 
     setattr(cls, "__init__", checked)  # noqa: B010 - of a class that type checkers do not know
     return cls
+
+
+def answer_arguments(names: Mapping[str, str]) -> Callable[[Call], Call]:
+    """Let a function answer an argument of another library with the one to write here.
+
+    >>> @answer_arguments({"target_epsilon": "write epsilon="})
+    ... def train(epsilon): ...
+    >>> train(target_epsilon=1.0)
+    Traceback (most recent call last):
+    ...
+    TypeError: train has no argument target_epsilon=: write epsilon=.
+    """
+
+    def decorate(function: Call) -> Call:
+        known = set(inspect.signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: Any, **given: Any) -> Any:
+            _answer(function.__name__, given.keys() - known, names)
+            return function(*args, **given)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def _answer(who: str, unknown: Iterable[str], names: Mapping[str, str]) -> None:
+    for name in unknown:
+        if name in names:
+            raise TypeError(f"{who} has no argument {name}=: {names[name]}.")

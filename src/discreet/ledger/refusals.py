@@ -67,7 +67,7 @@ def pure_only(path: list[BookNode], label: str) -> str | None:
         if node.enforces and not node.stage.limit.delta:
             owns = "has no delta left since its limit was raised" if node.stage.delta else "has delta=0"
             return (
-                f"{_label_text(label)} needs a delta, but book {node.name!r} {owns} and admits pure events only. "
+                f"{_label_text(label)} needs a delta, but book {node.name!r} {owns} and allows pure events only. "
                 "Nothing was released. Ask for epsilon alone, or ask the data owner for a raise that has a delta."
             )
     return None

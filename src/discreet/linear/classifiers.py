@@ -64,7 +64,7 @@ class LogisticRegression(_Classifier):
     solver, solver_options:
         "auto", or a name from ``discreet.linear.solvers.NAMES`` with its options (``steps``, ``clip``, ...).
     dataset_size:
-        The number of records if it is public, or a public guess of it. Without it, and under add-remove, a noisy count
+        The number of records if it is public, or a rough public number. Without it, and under add-remove, a noisy count
         takes 1 % of the budget. It sets step sizes, never noise.
     adjacency:
         "add-remove", or "replace", under which the number of records is public.

@@ -54,7 +54,7 @@ _THEOREMS = {
     "asked": "Sum of what was asked: each release is (epsilon, delta)-DP by itself; the epsilons add up, and so do the "
     "deltas, which are kept within this part. Dwork and Roth (2014), Theorem 3.16; Rogers, Roth, Ullman and Vadhan "
     "(2016).",
-    "raise": "Before the last raise: what the book had proved by then counts with its whole delta, and the rules "
+    "raise": "Before the last raise: what the book had guaranteed by then counts with its whole delta, and the rules "
     "above are set up for the rest. Odometers of Rogers, Roth, Ullman and Vadhan (2016); basic composition.",
     "plan": "Plans: events fixed before any answer was seen, priced by numerical composition with certified error; "
     "composed with the rest by basic composition.",

@@ -36,7 +36,7 @@ class BoundedVarianceMean(Statistic):
     ``clip=``.) In ``dimension`` d the noise is Gaussian and c grows like d, so τ shrinks like d^-¼: σ√(nε)/d^¼ up to a
     constant. (In the lecture d^¼ stands under the root.)
 
-    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a public guess of it, which
+    ``n`` is the public number of records under ``adjacency="replace"``. Otherwise it is a rough public number, which
     sets τ and nothing else: a wrong one costs accuracy, never privacy; the noise is that of the pair of ``Mean``, c is
     its worst case, and the bound holds to first order in 1/(nε).
 

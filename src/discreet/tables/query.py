@@ -21,7 +21,9 @@ from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
 from discreet.tables.conditions import Logic, Missing
 from discreet.tables.covariances import Covariance
+from discreet.tables.error_targets import epsilon_for
 from discreet.tables.expressions import Expression
+from discreet.tables.habits import ColumnOfGroups, refuse_habit
 from discreet.tables.nodes import Column
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
@@ -207,6 +209,27 @@ class TableQuery:
         """What will be done, its cost and its errors, before anything is spent."""
         return self.operation(epsilon, delta, rho=rho, noise=noise).explain()
 
+    def epsilon_for(
+        self,
+        error: float,
+        delta: float | None = None,
+        *,
+        rows: int | None = None,
+        noise: Noise = "auto",
+    ) -> float:
+        """The least epsilon at which every answer is within ``error`` of the one without noise, in 95 of 100 groups.
+
+        That is half the width of the interval beside each count, sum or mean. A mean's depends on how many rows a group
+        has: ``rows`` is a rough number of them. Nothing is read or spent.
+
+        >>> import polars
+        >>> from discreet import Bounded, Schema, table
+        >>> people = table(polars.DataFrame({"age": [30.0, 40.0]}), schema=Schema(age=Bounded(0, 100)))
+        >>> people.count().epsilon_for(error=20)
+        0.147
+        """
+        return epsilon_for(lambda epsilon: self.operation(epsilon, delta, noise=noise), error, rows)
+
     def release(
         self,
         epsilon: float | None = None,
@@ -250,6 +273,15 @@ class TableQuery:
         what = ", ".join(name for name, _ in self.aggregates) or "nothing"
         by = f" by {', '.join(self.rows.keys)}" if self.rows.keys else ""
         return f"{what}{by}"
+
+    def __getitem__(self, column: str) -> ColumnOfGroups:
+        """``table.group_by("sex")["cost"]`` is a column to ask a number of, for each group."""
+        if not isinstance(column, str):
+            raise TypeError("Groups are asked by the name of a column: table.group_by('sex')['cost'].mean().")
+        return ColumnOfGroups(self, column)
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_habit("question", name)
 
     def __repr__(self) -> str:
         return f"TableQuery({self.label})"

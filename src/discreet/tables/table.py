@@ -18,6 +18,7 @@ from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declaration_of, key_of
 from discreet.tables.expressions import Expression
+from discreet.tables.habits import ColumnOfGroups, refuse_habit
 from discreet.tables.passes import GroupedRows, Progress
 from discreet.tables.query import TableQuery
 from discreet.tables.resolve import resolve_constants
@@ -134,6 +135,20 @@ class Table:
     def _repr_html_(self) -> str:
         columns = {name: repr(column) for name, column in self.schema.items()}
         return as_table({"table": self.source.name, "unit": self.limit.describe(), **columns})
+
+    def __getitem__(self, key: Any) -> Any:
+        """``table["cost"]`` is a column to ask a number of, ``table[["cost", "sex"]]`` fewer columns, and
+        ``table[condition]`` fewer rows."""
+        if isinstance(key, str):
+            return ColumnOfGroups(self.select(key).group_by(), key)
+        if isinstance(key, Expression):
+            return self.filter(key)
+        if isinstance(key, list) and all(isinstance(name, str) for name in key):
+            return self.select(*key)
+        raise TypeError("A table is asked by the name of a column, or with a condition: table['cost'].mean().")
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_habit("table", name)
 
     # A table is its own single group.
 

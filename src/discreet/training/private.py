@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, TypeVar
 
+from discreet.encoding.habits import answer_arguments
 from discreet.errors import extra, positive, whole
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, unit_name
 from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrap
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
+from discreet.training.gradients.trace.trees import tensors
 from discreet.training.loader import PrivateLoader, checked
+from discreet.training.marks import mark_of
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.comparison import Auto, best_of
@@ -20,7 +24,8 @@ from discreet.training.optimisers import admission
 from discreet.training.optimisers.hooks import OptimizerHooks
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
-from discreet.training.run import Run, label_of_charge
+from discreet.training.rehearsal import made_up_batch, run_plainly
+from discreet.training.run import Batch, Run, label_of_charge
 from discreet.training.sampling import (
     BallsInBins,
     FixedOrder,
@@ -36,11 +41,12 @@ from discreet.training.speed import Speed, check_speed
 from discreet.training.verification.verification import StepVerification
 
 with extra("torch"):
-    from torch import nn
-    from torch.optim import Optimizer
+    import torch
+    from torch import Tensor, nn
+    from torch.optim import SGD, Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "start", "what_is_verified_in_part"]
+__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -170,6 +176,21 @@ def plan_for(
     return plan
 
 
+OTHER_NAMES: Mapping[str, str] = {
+    "target_epsilon": "write epsilon=",
+    "target_delta": "write delta=",
+    "module": "give the model first, make_private(model, optimizer, loader, ...)",
+    "data_loader": "give the loader third, make_private(model, optimizer, loader, ...)",
+    "poisson_sampling": "write sampler=, as 'poisson' or 'shuffled'; Poisson is the default",
+    "max_physical_batch_size": "write speed=Speed(max_physical_batch_size=...)",
+    "grad_sample_mode": "leave it out: there is one way, and it makes no gradients of single records",
+    "class_weight": "weights of classes belong to your loss: torch.nn.CrossEntropyLoss(weight=...)",
+    "accountant": "give the book that is charged: book=ledger.open(...)",
+}
+"""Arguments of other libraries, with what to write here."""
+
+
+@answer_arguments(OTHER_NAMES)
 def make_private(
     model: Model,
     optimizer: AnyOptimizer,
@@ -192,6 +213,7 @@ def make_private(
     unit: str | None = None,
     book: Chargeable | None = None,
     label: str = "private training",
+    rehearse: Callable[[Model, Any], Tensor] | None = None,
     unverified: str = "",
     debug: bool = False,
     rng: RngLike = None,
@@ -204,6 +226,10 @@ def make_private(
     ``sampler`` is the one that the noise is proved with, Poisson for independent noise. ``noise="auto"`` takes the best
     of ``training.compare``. ``speed`` concerns time and
     memory, nothing else.
+
+    ``rehearse`` is the loss of a batch, ``lambda model, batch: loss_fn(model(batch[0]), batch[1])``: it runs once on
+    made-up records, as a step of a copy of the model, before the book is charged. With a collate function of your own
+    give ``placeholder``, a made-up record.
 
     Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
     ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge
@@ -260,6 +286,10 @@ def make_private(
         debug=debug,
         ranks=ranks,
     )
+    if rehearse is not None:
+        _refuse_rehearsal(ranks)
+        batch = made_up_batch(data, placeholder, rows=plan.sampler.static_size or 2)
+        rehearse_step(model, data, plan, loss_reduction, batch, rehearse, unverified=unverified)
     ranks.pay(plan, book, told, reproducible=run.reproducible)
     start(run)
     return model, optimizer, private
@@ -317,9 +347,62 @@ def prepare(
         in_part=in_part,
         **told,
     )
+    mark = mark_of(optimizer.param_groups)  # of a state of a private run, loaded before this
+    if mark is not None:
+        run.follow_mark(mark)
     size = how.max_physical_batch_size
     met: Any = {"placeholder": placeholder, "pieces_are_met": pieces_are_met}
     return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)
+
+
+def _refuse_rehearsal(ranks: Ranks) -> None:
+    if ranks.count > 1:
+        raise ValueError(
+            "rehearse runs in one process, but there are several. Rehearse in one, with no book, and leave it out here."
+        )
+
+
+def rehearse_step(
+    model: Model,
+    loader: DataLoader[Any],
+    plan: Plan,
+    loss_reduction: Reduction,
+    batch: Any,
+    loss_of: Callable[[Model, Any], Tensor],
+    *,
+    unverified: str = "",
+) -> None:
+    """Run a batch of made-up records, plainly and then as a verified step of a copy of the model; nothing remains.
+
+    Whether records are kept apart is asked only of records that differ, which those with fractions do.
+    """
+    if batch is None:
+        raise ValueError(
+            "rehearse needs to know what a record looks like, which is not public where a collate function makes "
+            "batches: give placeholder=, a made-up record."
+        )
+
+    def backward(of: Model) -> None:
+        loss = loss_of(of, batch)
+        (loss.sum() if loss.dim() else loss).backward()
+
+    run_plainly(model, lambda: backward(model))
+    if not any(x.is_floating_point() and x.dim() and not x[:1].eq(x[1:]).all() for x in tensors(batch)):
+        return
+    try:
+        twin = copy.deepcopy(model)
+    except Exception:  # what cannot be copied has at least run
+        return
+    rows = len(next(x for x in tensors(batch) if x.dim()))
+    trained = [p for p in twin.parameters() if p.requires_grad]
+    run, _ = prepare(twin, SGD(trained, lr=0.0), loader, plan, loss_reduction, Streams(0), unverified=unverified)
+    with torch.random.fork_rng(devices=[]):
+        start(run)
+        run.begin_pass()
+        run.hand_out(Batch(rows, None, 0, True, last=False), batch)
+        backward(twin)
+        run.optimizer.step()
+        run.leave_pass(run.loop)
 
 
 def what_is_verified_in_part(plan: Plan, speed: Speed) -> str:

@@ -7,6 +7,7 @@ ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ with extra("torch"):
     from torch.optim import Optimizer
 
 __all__ = ["Batch", "Run", "label_of_charge"]
+
+logger = logging.getLogger("discreet.training")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class Run(PaidOnce):
         clipped.scale(self._scales.values)
         self._last: tuple[Step, list[Tensor] | None] | None = None  # the last release, and what it was scaled by
         self._pass: tuple[int, Indices | None] = (-1, None)
+        self.restoring, self._lacks_state = False, False  # a checkpoint is being loaded; part of one was, not all
         gaussian_noise(1, 0.0, secure=secure)  # loads the compiled code before the first step
 
     @property
@@ -192,6 +196,7 @@ class Run(PaidOnce):
                 "speed=Speed(max_physical_batch_size=...), and call step for every piece; to drop a batch, call "
                 "zero_grad."
             )
+        self.refuse_part_of_a_checkpoint()
         if self.ranks.count > 1:
             self.ranks.refuse_stopped()
         if not self.chance.held:
@@ -351,6 +356,57 @@ class Run(PaidOnce):
             **({"chance": self.chance.users_state} if self.streams.reproducible else {}),
         }
 
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the optimiser's own state says of the run; ``whole`` if no later step needs more than this."""
+        remembers = self._noise.correlated or self._noise.state_dict() or self.plan.clipping.scale is not None
+        return {
+            "run": self._name,
+            "plan": self.plan.identity,
+            "steps": self.steps,
+            "position": self.position,
+            "clip_norm": self.clip_norm,
+            "whole": not (remembers or self.needs_order(self.position)),
+        }
+
+    def needs_order(self, position: int) -> bool:
+        """Whether steps after so many batches need what was drawn for a pass: one that goes on, or serves the run."""
+        sampler = self.plan.sampler
+        return sampler.passes and position > 0 and (sampler.kept or position % sampler.steps_per_pass > 0)
+
+    @one_at_a_time
+    def follow_mark(self, mark: Mapping[str, Any]) -> None:
+        """The optimiser was given the state of a private run: go on with that run's count, or refuse.
+
+        An earlier state of this run itself is taken as it is: the count does not go back with it.
+        """
+        if mark["run"] == self._name and mark["steps"] <= self.steps:
+            return
+        done = f"The optimizer's state is of a private run that had made {mark['steps']} steps"
+        if mark["plan"] != self.plan.identity:
+            raise ValueError(
+                f"{done} of another plan: noise, sampling or steps differ, and those steps would not be counted. To go "
+                "on with that run, call make_private as it did. To begin a run of its own from its weights, load the "
+                "model alone, with model.load_state_dict(...): what both runs cost then adds up."
+            )
+        if self.steps:
+            raise ValueError(
+                f"{done}, and this run has made {self.steps} of its own: the steps of one would not be counted. Load "
+                "it before the first step."
+            )
+        self._name, self.steps, self.position = mark["run"], int(mark["steps"]), int(mark["position"])
+        self.clip_norm, self._lacks_state = float(mark["clip_norm"]), not mark["whole"]
+        logger.warning("%s: this run goes on from there, with %d left.", done, self.plan.steps - self.steps)
+
+    def refuse_part_of_a_checkpoint(self) -> None:
+        """Refuse to go on from an optimiser's state where the run needs more than that."""
+        if self._lacks_state:
+            raise PrivateTrainingError(
+                "Model and optimizer were loaded, but this run also needs what its noise, its scales or the order of "
+                "its pass remember. Save optimizer.privacy.state_dict(), and load it after make_private with "
+                "optimizer.privacy.load_state_dict(...)."
+            )
+
     def secret_state_dict(self) -> dict[str, Any]:
         """What correlated noise remembers: with it, noise that was released can be taken away."""
         if not self._noise.correlated:
@@ -385,7 +441,11 @@ class Run(PaidOnce):
         self._shards.end()
         model, optimizer = as_shards(state, self.model, self.optimizer)
         self.model.load_state_dict(model)
-        self.optimizer.load_state_dict(optimizer)
+        self.restoring = True
+        try:
+            self.optimizer.load_state_dict(optimizer)
+        finally:
+            self.restoring = False
         self._noise.load_state_dict(secret["noise"] if self._noise.correlated and secret else state["noise"])
         self._scales.load_state_dict(state.get("scale", {}))
         self.clipped.scale(self._scales.values)
@@ -395,6 +455,7 @@ class Run(PaidOnce):
             int(state["position"]),
             float(state["clip_norm"]),
         )
+        self._lacks_state = False
         self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
         if self.streams.reproducible and self.ranks.rank == 0:  # the other ranks' loops draw by themselves
             torch.set_rng_state(state["chance"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 import torch
@@ -179,8 +180,8 @@ def test_accumulation_is_pieces_of_one_batch_and_changes_nothing_else(tmp_path):
         optim="sgd",
     )
     met = []
-    add = pieces._add_piece
-    pieces._add_piece = lambda piece: (met.append(len(piece["input_ids"])), add(piece))
+    add = pieces._backward
+    pieces._backward = lambda piece: (met.append(len(piece["input_ids"])), add(piece))
     assert whole.train().global_step == pieces.train().global_step == 8
     assert len(met) > 8
     assert max(met) == 2
@@ -197,11 +198,41 @@ def test_a_classifier_s_own_loss_is_accumulated(tmp_path):
     whole = trainer(tmp_path, still_bert(), per_device_train_batch_size=15, **facts)
     pieces = trainer(tmp_path, still_bert(), per_device_train_batch_size=5, gradient_accumulation_steps=3, **facts)
     met = []
-    add = pieces._add_piece
-    pieces._add_piece = lambda piece: (met.append(pieces.state.global_step), add(piece))
+    add = pieces._backward
+    pieces._backward = lambda piece: (met.append(pieces.state.global_step), add(piece))
     assert whole.train().global_step == pieces.train().global_step == 3
     assert 0 in met
     torch.testing.assert_close(weights(whole.model), weights(pieces.model), rtol=1e-3, atol=1e-4)
+
+
+class Listed(Classes):
+    """A table of Hugging Face's says of its columns what they are."""
+
+    features = MappingProxyType(
+        {
+            "input_ids": SimpleNamespace(feature=SimpleNamespace(dtype="int32")),
+            "attention_mask": SimpleNamespace(feature=SimpleNamespace(dtype="int8")),
+            "labels": SimpleNamespace(dtype="int64"),
+        }
+    )
+
+
+PLACEHOLDER = {"input_ids": [1, 2], "attention_mask": [1, 1], "labels": 0}
+
+
+@pytest.mark.parametrize(("records", "said"), [(Listed(), {}), (Classes(), {"placeholder": PLACEHOLDER})])
+def test_a_mistake_in_the_trainer_s_step_is_met_before_the_charge(tmp_path, records, said):
+    """On two made-up records, whose error is shown; none of the others is read."""
+
+    def weighted(outputs, labels, num_items_in_batch=None):
+        return torch.nn.functional.cross_entropy(outputs["logits"], labels, weight=torch.ones(3))
+
+    book = dp.Ledger("sqlite://").open("people", epsilon=100.0, delta=1e-2)
+    wrong = trainer(tmp_path, bert(), privacy={"book": book} | said, data=records, loss=weighted)
+    with pytest.raises(ValueError, match=r"two made-up records.*weight tensor"):
+        wrong.train()
+    assert book.spent().epsilon == 0
+    assert not records.read
 
 
 def test_accumulation_is_said_in_one_place(tmp_path):

@@ -117,6 +117,17 @@ def test_the_plan_is_as_long_as_the_trainer_s_own(tmp_path, asked):
     )
 
 
+def test_a_mistake_in_the_training_step_is_met_before_the_charge(tmp_path):
+    class Wrong(Task):
+        def training_step(self, batch):
+            return torch.nn.functional.cross_entropy(self.net(batch[0]), batch[1], weight=torch.ones(3))
+
+    book = dp.Ledger("sqlite://").open("people", epsilon=100.0, delta=1e-2)
+    with pytest.raises(ValueError, match=r"two made-up records.*weight tensor"):
+        fit(tmp_path, Wrong(), {"book": book})
+    assert book.spent().epsilon == 0
+
+
 def test_accumulation_is_pieces_of_one_batch_and_no_counter_follows_them(tmp_path):
     exact = {"noise_multiplier": 1e-9}
     whole, _, _, first = fit(tmp_path, Task(torch.optim.SGD, True), exact)

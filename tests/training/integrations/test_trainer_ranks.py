@@ -45,10 +45,13 @@ def arranged(rank, **privacy):
         met.append(len(batch[0]))
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(batch[0]), batch[1]).backward()
+
+    def stepped(batch):
+        added(batch)
         optimizer.step()
 
     terms = TrainerTerms(rng=1, speed=Speed(max_physical_batch_size=2), **privacy)
-    return model, met, added, terms.arranged(model, optimizer, loader, added, ranks=Ranks.current(), epochs=2)
+    return model, met, stepped, terms.arranged(model, optimizer, loader, added, ranks=Ranks.current(), epochs=2)
 
 
 def looped(rank, count, folder):

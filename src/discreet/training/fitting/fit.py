@@ -19,15 +19,15 @@ from discreet.training.fitting.progress import Progress
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepare, start, what_is_verified_in_part
+from discreet.training.private import plan_for, prepare, rehearse_step, start, what_is_verified_in_part
+from discreet.training.rehearsal import made_up_batch
 from discreet.training.run import Run, label_of_charge
-from discreet.training.sampling.collate import zeroed
 from discreet.training.speed import Speed, check_speed
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
-    from torch.utils.data import DataLoader, Dataset, TensorDataset, default_collate
+    from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 __all__ = ["Progress", "Training", "fit"]
 
@@ -104,7 +104,7 @@ class Training(Generic[Model]):
     def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], Release[Model]]:
         """Refuse what types and shapes can tell, and return what trains.
 
-        Model and loss are run once, on two records of zeros in the shapes of the data, which are public.
+        Model and loss run once on made-up records in the form of the data, which is public: see ``rehearsal``.
         """
         if Ranks.current().count > 1:
             raise ValueError(
@@ -115,7 +115,6 @@ class Training(Generic[Model]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(streams.public(0).word())
             model = self._model()
-        self._check_runs(model, records)
         made = self._optimizer((p for p in model.parameters() if p.requires_grad), lr=self._lr)
         loader: Any = DataLoader(records, batch_size=self._batch_size)
         run, batches = prepare(
@@ -130,6 +129,7 @@ class Training(Generic[Model]):
             unverified=self._unverified,
             debug=self._debug,
         )
+        self._rehearse(model, loader)
 
         def trained() -> Release[Model]:
             start(run)
@@ -159,25 +159,16 @@ class Training(Generic[Model]):
                 if not privacy.remaining_steps:
                     break
 
-    def _check_runs(self, model: nn.Module, records: Dataset[Any]) -> None:
-        """Run model and loss on two records of zeros, before anything is charged, and leave no trace."""
-        zeros = _zeros(records, self._placeholder)
-        if zeros is None:
-            return  # there are no records: refused for that, in a moment
-        *inputs, target = zeros
-        before = {name: value.clone() for name, value in model.state_dict().items()}
-        try:
-            with torch.random.fork_rng(devices=[]):
-                loss = self._criterion(model(*inputs), target)
-                (loss.sum() if loss.dim() else loss).backward()
-        except Exception as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise ValueError(
-                f"Model and loss do not run on two records of zeros in the shapes of the data: {reason}"
-            ) from None
-        finally:
-            model.load_state_dict(before)
-            model.zero_grad(set_to_none=True)
+    def _rehearse(self, model: Model, loader: DataLoader[Any]) -> None:
+        """Run model and loss on made-up records, before anything is charged."""
+
+        def loss(of: Model, batch: Any) -> Tensor:
+            *inputs, target = batch
+            return self._criterion(of(*inputs), target)
+
+        rows = self.plan.sampler.static_size or 2
+        batch = made_up_batch(loader, self._placeholder, rows)
+        rehearse_step(model, loader, self.plan, self._reduction, batch, loss, unverified=self._unverified)
 
 
 def fit(
@@ -226,16 +217,6 @@ def quietly(training: Callable[[], None]) -> None:
         f"Training stopped ({kind}). The message is withheld, because it may tell of records. Common "
         "causes: an input that the model cannot take, records of different shapes."
     )
-
-
-def _zeros(records: Dataset[Any], placeholder: Any) -> list[Any] | None:
-    """Two records of zeros, in the form of the others."""
-    if placeholder is None and not len(records):  # type: ignore[arg-type]
-        return None
-    if placeholder is None and isinstance(records, TensorDataset):
-        return [column.new_zeros((2, *column.shape[1:])) for column in records.tensors]
-    form = placeholder if placeholder is not None else zeroed(records[0])
-    return list(default_collate([form] * 2))
 
 
 def _records(data: Any) -> Dataset[Any]:

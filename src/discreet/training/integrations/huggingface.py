@@ -138,7 +138,7 @@ class PrivateTrainer(Trainer):
             self.model,
             self.optimizer,
             loader,
-            self._add_piece,
+            self._backward,
             ranks=self._ranks,
             epochs=float(args.num_train_epochs),
             max_steps=args.max_steps if args.max_steps > 0 else None,
@@ -147,9 +147,8 @@ class PrivateTrainer(Trainer):
         )
         return self._batches
 
-    def _add_piece(self, piece: Any) -> None:
+    def _backward(self, piece: Any) -> None:
         self.training_step(self.model, piece)
-        self.optimizer.step()
 
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         """The Trainer's own, on the model itself, not on a compiled one or in ``DistributedDataParallel``, whose

@@ -82,7 +82,7 @@ class PrivateTraining(Callback):
             pl_module,
             trainer.strategy.optimizers[0],
             whole,
-            lambda piece: _add_piece(trainer, piece),
+            lambda piece: _backward(trainer, piece),
             epochs=trainer.max_epochs,
             max_steps=None if steps is None else self._steps(trainer, whole, steps),
             pieces=loader.batch_size if accumulates else None,
@@ -210,7 +210,7 @@ def _monitors(trainer: Any) -> list[tuple[str, str]]:
     return [(name, str(monitored)) for name, monitored in found if monitored is not None]
 
 
-def _add_piece(trainer: Trainer, piece: Any) -> None:
+def _backward(trainer: Trainer, piece: Any) -> None:
     """What Lightning does with a batch, for a piece that it does not meet; none of its counters moves."""
     module, optimizer = trainer.lightning_module, trainer.strategy.optimizers[0]
     batch = trainer.precision_plugin.convert_input(piece)
@@ -219,7 +219,6 @@ def _add_piece(trainer: Trainer, piece: Any) -> None:
     given = trainer.fit_loop.epoch_loop._build_kwargs(OrderedDict(), batch, 0)
     output = _call_strategy_hook(trainer, "training_step", *given.values())
     _call_strategy_hook(trainer, "backward", output["loss"] if isinstance(output, Mapping) else output, optimizer)
-    optimizer.step()
 
 
 def _with_batches_of(loader: DataLoader[Any], batch_size: int) -> DataLoader[Any]:

@@ -25,6 +25,7 @@ from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, start
+from discreet.training.rehearsal import made_up_batch, run_plainly
 from discreet.training.run import Run, label_of_charge
 from discreet.training.speed import Speed
 
@@ -65,6 +66,10 @@ class TrainerTerms:
     ``secrets``
         A folder for what no checkpoint may hold: what correlated noise remembers, and which batch of a pass each
         record is in; needed to resume such a run.
+    ``rehearse``
+        The loop's own step runs once on two made-up records before the book is charged; False leaves that out. They
+        look like ``placeholder``, a made-up record, or as the columns of a ``TensorDataset`` or the ``features`` of a
+        table say; there is no rehearsal where nothing does.
     """
 
     def __init__(
@@ -77,6 +82,7 @@ class TrainerTerms:
         label: str = "private training",
         loss_reduction: Reduction = "mean",
         speed: Speed | None = None,
+        rehearse: bool = True,
         placeholder: Any = None,
         unverified: str = "",
         debug: bool = False,
@@ -85,11 +91,12 @@ class TrainerTerms:
     ) -> None:
         if evaluation not in (None, "public"):
             raise ValueError(f"evaluation is {evaluation!r}, but must be 'public', or be left out.")
-        if not isinstance(local, bool):
-            raise ValueError(f"local is {local!r}, but must be True or False.")
+        for name, flag in {"local": local, "rehearse": rehearse}.items():
+            if not isinstance(flag, bool):
+                raise ValueError(f"{name} is {flag!r}, but must be True or False.")
         self.public, self.local = evaluation == "public", local
         self.secrets = None if secrets is None else Path(secrets)
-        self.book, self.label = book, label
+        self.book, self.label, self._rehearses = book, label, rehearse
         self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
         self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
         self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
@@ -119,7 +126,7 @@ class TrainerTerms:
         model: nn.Module,
         optimizer: Optimizer,
         loader: Any,
-        add_piece: Callable[[Any], None],
+        backward: Callable[[Any], None],
         *,
         ranks: Ranks | None = None,
         epochs: float | None = None,
@@ -128,6 +135,8 @@ class TrainerTerms:
         **plan: Any,
     ) -> Batches:
         """The batches of a run of so many epochs or steps, in pieces of at most so many rows; nothing is read.
+
+        ``backward`` is what the loop does with a batch before the optimiser's step.
 
         ``loader`` has the batch size of all ranks together; ``pieces`` are of each rank.
         """
@@ -156,7 +165,23 @@ class TrainerTerms:
             **self._shown,
         )
         start(run)
-        return Batches(self, run, private, add_piece)
+        return Batches(self, run, private, backward)
+
+    def rehearse(self, run: Run, loader: PrivateLoader, backward: Callable[[Any], None]) -> None:
+        """Let the loop go backward once from made-up records: what is wrong with every record is found here."""
+        if not self._rehearses or run.ranks.count > 1:
+            return
+        rows = run.plan.sampler.static_size or 2
+        batch = made_up_batch(loader, self._shown["placeholder"], rows, may_read=False)
+        if batch is None:
+            return
+        withholds, self.withholds = self.withholds, False  # made-up records have nothing to hide
+        try:
+            with run.clipped.watch.without_watching():
+                run_plainly(run.model, lambda: backward(batch))
+        finally:
+            self.withholds = withholds
+            run.optimizer.zero_grad()
 
     def steps_per_pass(self, loader: DataLoader[Any]) -> int:
         """Of a run over a loader."""
@@ -168,8 +193,8 @@ class TrainerTerms:
 class Batches:
     """What a loop iterates over, once an epoch: one batch a private step."""
 
-    def __init__(self, terms: TrainerTerms, run: Run, loader: PrivateLoader, add_piece: Callable[[Any], None]) -> None:
-        self._terms, self.run, self._loader, self._add_piece = terms, run, loader, add_piece
+    def __init__(self, terms: TrainerTerms, run: Run, loader: PrivateLoader, backward: Callable[[Any], None]) -> None:
+        self._terms, self.run, self._loader, self._backward = terms, run, loader, backward
         self.privacy = Privacy(run)
         self._paid = False
         self._priced: dict[int, float] = {}
@@ -179,6 +204,8 @@ class Batches:
 
     def __iter__(self) -> Iterator[Any]:
         if not self._paid:
+            self.run.refuse_part_of_a_checkpoint()
+            self._terms.rehearse(self.run, self._loader, self._backward)
             self.run.ranks.agree({"the checkpoint": self.run.steps})
             told = label_of_charge(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
             self.run.ranks.pay(self.run.plan, self._terms.book, told, reproducible=self.run.reproducible)
@@ -188,7 +215,8 @@ class Batches:
             batch = self.run.batch
             assert batch is not None
             if not batch.last:
-                self._add_piece(piece)
+                self._backward(piece)
+                self.run.optimizer.step()
                 continue
             yield piece
             left -= 1
@@ -244,17 +272,12 @@ class Batches:
         secret = torch.load(path, weights_only=True) if path is not None and path.exists() else {}
         loaded = {"model": self.run.model.state_dict(), "optimizer": self.run.optimizer.state_dict()}
         order = secret.pop("order", state["order"])
-        if order is None and self._within_pass(state):
+        if order is None and self.run.needs_order(state["position"]):
             raise ValueError(
                 "The batches of this run are dealt for a whole pass, and the checkpoint does not hold how, which is "
                 "secret: give secrets=, the folder of the run that saved it."
             )
         self.privacy.load_state_dict({**state, **loaded, "order": order}, secret or None)
-
-    def _within_pass(self, state: Mapping[str, Any]) -> bool:
-        """Whether a checkpoint needs what was drawn for a pass: one that goes on, or serves the whole run."""
-        sampler = self.run.plan.sampler
-        return sampler.passes and state["position"] > 0 and (sampler.kept or state["position"] % len(self) > 0)
 
     def _secret(self, state: Mapping[str, Any]) -> Path | None:
         folder = self._terms.secrets

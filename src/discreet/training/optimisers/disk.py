@@ -137,6 +137,8 @@ class DiSK(Optimizer):
         """Go on from there."""
         super().load_state_dict(state_dict["filter"])
         self.base.load_state_dict(state_dict["optimizer"])
+        for own, inner in zip(self.param_groups, self.base.param_groups, strict=True):
+            inner |= {key: value for key, value in own.items() if key not in inner}  # such as the mark of a private run
         self.param_groups = self.base.param_groups
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import PrivateTrainingError
+from discreet.training.marks import MARK, mark_of, with_mark, without_mark
 from discreet.training.optimisers.admission import refuse_gradients, refuse_new_parameters
 from discreet.training.optimisers.schedulers import follow_private_steps
 from discreet.training.run import Run
@@ -35,8 +36,23 @@ class OptimizerHooks:
         optimizer.register_step_pre_hook(self.before_step)
         optimizer.register_step_post_hook(self.listen_on)
         optimizer._step_supports_amp_scaling = True  # type: ignore[attr-defined]  # a scaler leaves it to the step
+        optimizer.register_state_dict_post_hook(self.mark_state)
+        optimizer.register_load_state_dict_pre_hook(self.follow_state)
+        for group in optimizer.param_groups:  # of a state that was loaded before
+            group.pop(MARK, None)
         self._run.call_at_batches(self.clear_gradients)
         optimizer.zero_grad, optimizer.__reduce_ex__ = self.zero_grad, self._run.__reduce_ex__  # type: ignore[method-assign]
+
+    def mark_state(self, optimizer: Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+        """Let the optimiser's state say which run it is of, and after which step."""
+        return {**state, "param_groups": with_mark(state["param_groups"], self._run.mark)}
+
+    def follow_state(self, optimizer: Optimizer, state: dict[str, Any]) -> dict[str, Any]:
+        """A state is loaded: one of a private run brings its count; any other is a beginning like any other."""
+        mark = mark_of(state["param_groups"])
+        if mark is not None and not self._run.restoring:
+            self._run.follow_mark(mark)
+        return {**state, "param_groups": without_mark(state["param_groups"])}
 
     def before_step(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Turn what the backward passes brought into a noisy gradient; a piece of a batch is only added up.

@@ -22,7 +22,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["collate_alone", "fingerprint", "made_up", "refuse_mixing", "zeroed"]
+__all__ = ["collate_alone", "fingerprint", "form_of", "made_up", "refuse_mixing", "zeroed"]
 
 FEW = 4  # records that a collate function is tried on
 Collate = Callable[[list[Any]], Any]
@@ -30,7 +30,7 @@ Collate = Callable[[list[Any]], Any]
 
 def zeroed(record: Any) -> Any:
     """A record of the same form that holds nothing."""
-    return _form(record, torch.zeros_like, lambda kind: kind())
+    return form_of(record, torch.zeros_like, lambda kind: kind())
 
 
 def made_up(record: Any) -> Any:
@@ -39,12 +39,14 @@ def made_up(record: Any) -> Any:
     def other(x: Tensor) -> Tensor:
         return torch.randn_like(x) if x.is_floating_point() else torch.randint(0, 2, x.shape).to(x.dtype)
 
-    return _form(record, other, lambda kind: kind(random.randint(0, 1)) if kind in (bool, int, float) else kind())
+    return form_of(record, other, lambda kind: kind(random.randint(0, 1)) if kind in (bool, int, float) else kind())
 
 
-def _form(record: Any, tensor: Callable[[Tensor], Tensor], number: Callable[[type], Any]) -> Any:
+def form_of(record: Any, tensor: Callable[[Tensor], Tensor], number: Callable[[type], Any]) -> Any:
+    """A record of the same form, of other tensors and plain values."""
+
     def same(part: Any) -> Any:
-        return _form(part, tensor, number)
+        return form_of(part, tensor, number)
 
     if isinstance(record, Tensor):
         return tensor(record)

@@ -1,0 +1,85 @@
+"""What pandas calls things: each works, or answers with the line to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from discreet.tables.query import TableQuery
+
+__all__ = ["ColumnOfGroups", "refuse_habit"]
+
+LINES = {
+    "groupby": "write group_by: table.group_by('sex').mean('cost').release(epsilon=0.5, book=book)",
+    "agg": "add one column after another: table.group_by('sex').mean('cost').count().release(epsilon=0.5, book=book)",
+    "aggregate": "add one column after another: table.mean('cost').count().release(epsilon=0.5, book=book)",
+    "std": "write deviation: table.deviation('cost').release(epsilon=0.5, book=book)",
+    "var": "write variance: table.variance('cost').release(epsilon=0.5, book=book)",
+    "nunique": "write count_distinct: table.count_distinct('doctor').release(epsilon=0.5, book=book)",
+    "value_counts": "group and count: table.group_by('sex').count().release(epsilon=0.5, book=book)",
+    "describe": "ask for what you need: table.mean('cost').quantiles('cost').release(epsilon=0.5, book=book)",
+    "corr": "write correlation: table.correlation('cost', 'age').release(epsilon=0.5, book=book)",
+    "cov": "write covariance: table.covariance('cost', 'age').release(epsilon=0.5, book=book)",
+    "min": "one row decides it: ask for a quantile, table.quantile('cost', 0.01).release(epsilon=0.5, book=book)",
+    "max": "one row decides it: ask for a quantile, table.quantile('cost', 0.99).release(epsilon=0.5, book=book)",
+    "query": "write filter: table.filter(dp.tables.col('age') >= 18)",
+    "merge": "write join, or JOIN in SQL: table.join(other)",
+    "head": "rows are never shown; the columns are table.schema",
+    "tail": "rows are never shown; the columns are table.schema",
+    "sample": "rows are never shown; discreet.synthesis makes rows that resemble them",
+    "iloc": "rows are never shown; ask for a number of them",
+    "loc": "rows are never shown: filter them, table.filter(dp.tables.col('age') >= 18), and ask for a number",
+    "shape": "how many rows there are is private: table.count().release(epsilon=0.5, book=book)",
+    "columns": "the columns are table.schema",
+}
+
+
+def refuse_habit(kind: str, name: str) -> NoReturn:
+    """Say what to write for a name of pandas; any other name is unknown in the ordinary way."""
+    if name in LINES:
+        raise AttributeError(f"A {kind} has no {name!r}: {LINES[name]}.")
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+
+
+@dataclass(frozen=True)
+class ColumnOfGroups:
+    """A column of a table, or of its groups, to ask a number of: ``table["cost"].mean()``."""
+
+    groups: TableQuery
+    name: str
+
+    def mean(self) -> TableQuery:
+        """The mean."""
+        return self.groups.mean(self.name)
+
+    def sum(self) -> TableQuery:
+        """The sum."""
+        return self.groups.sum(self.name)
+
+    def count(self) -> TableQuery:
+        """How many rows have a value."""
+        return self.groups.count(self.name)
+
+    def var(self) -> TableQuery:
+        """The population variance."""
+        return self.groups.variance(self.name)
+
+    def std(self) -> TableQuery:
+        """The population standard deviation."""
+        return self.groups.deviation(self.name)
+
+    def median(self) -> TableQuery:
+        """The median."""
+        return self.groups.median(self.name)
+
+    def quantile(self, q: float = 0.5) -> TableQuery:
+        """The ``q``-quantile."""
+        return self.groups.quantile(self.name, q)
+
+    def nunique(self) -> TableQuery:
+        """How many different values."""
+        return self.groups.count_distinct(self.name)
+
+    def __getattr__(self, name: str) -> Any:
+        refuse_habit("column", name)
