@@ -117,6 +117,18 @@ def test_a_tradeoff_curve_and_a_nested_selection_take_few_questions(monkeypatch)
     assert len(asked) < 8_000
 
 
+def test_the_profile_of_many_runs_takes_few_transforms(monkeypatch):
+    """Of 10^9 answers each has a million points, and there were dozens, of which most said that epsilon is zero."""
+    from discreet.accounting import convolution
+
+    sizes: list[int] = []
+    plain = convolution.fft.irfft
+    monkeypatch.setattr(convolution.fft, "irfft", lambda law, size: sizes.append(size) or plain(law, size))
+    best = ev.Selected(event=laplace(1000.0) * 1000, mean=30.0)
+    assert dp.epsilon(best, 1e-9) == pytest.approx(0.238595750, abs=1e-8)
+    assert 0 < len(sizes) < 30
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_an_impossible_target_is_seen_in_a_few_dozen_questions(delta):
     asked: list[float] = []

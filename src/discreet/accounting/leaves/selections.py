@@ -110,8 +110,12 @@ def _pair(event: ev.Selected, adjacency: Adjacency) -> Pair:
 
 
 def _profile(run: Guarantee) -> Iterator[tuple[float, float]]:
-    """Points of one run's profile, dense where delta is of use."""
+    """Points of one run's profile, dense where delta is of use; at larger deltas than that of zero it says no more."""
+    largest = run.delta(0.0)
+    yield 0.0, largest
     for delta in np.exp(-np.arange(0.0, 40.0, 0.5)):
+        if delta >= largest:
+            continue
         try:
             yield run.epsilon(float(delta)), float(delta)
         except NotCertified:
