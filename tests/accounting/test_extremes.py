@@ -85,6 +85,13 @@ def test_nothing_is_proved_from_below_of_the_best_of_several_runs():
     assert low == 0.5
 
 
+@pytest.mark.parametrize("alone", [gaussian(1.7e308), ev.GDP(mu=1e160), gaussian(2.0), ev.NonPrivate()])
+def test_what_has_no_largest_loss_has_none_beside_anything_else(alone):
+    """Gaussians whose pair is rounded up were left out of the lower bound, which fell from infinity to 0.5."""
+    assert dp.epsilon_bounds(alone, 0.0) == (math.inf, math.inf)
+    assert dp.epsilon_bounds(alone + laplace(2.0), 0.0) == (math.inf, math.inf)
+
+
 def test_a_report_that_is_replaced_costs_its_own_odds_once():
     """It was taken for two changes, and twice its epsilon for attained."""
     response = ev.RandomizedResponse(epsilon=1.0, categories=3, adjacency="zero-out")

@@ -60,7 +60,7 @@ class Discounted:
 
         >>> each = Discounted(np.ones(3000), c=np.log(2), step=1.0)
         >>> [round(x, 6) for x in each.sums(1000)]  # 1/(1 - 1/2), and that less 1/(1 - 1/(2e))
-        [2.0, 0.774595]
+        [2.0, 0.7746]
         """
         block = start // _BLOCK + 1
         inside = self.masses[start : block * _BLOCK]

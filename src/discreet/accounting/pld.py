@@ -171,9 +171,14 @@ class PLD:
         )
 
     def attained_loss(self) -> float:
-        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero."""
-        if (exact := self._exact()) is not None:
-            return math.inf if exact[0] else 0.0
+        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero.
+
+        A Gaussian's losses have no end, however little it loses, and whatever it is composed with.
+        """
+        if hopeless(self.resolved) or any(gaussian_mu((part,)) for part in self.resolved.parts):
+            return math.inf
+        if self._exact() is not None:
+            return 0.0
         lattices = [lattice for engines in self._attained for _, lattice in engines]
         return max((math.inf if each.infinity else each.ceiling for each in lattices), default=0.0)
 
