@@ -40,6 +40,7 @@ T = TypeVar("T")
 Engine: TypeAlias = Contour | LossGrid
 Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
 
+_LARGEST_MU = 1e100  # squares are floats
 TIGHT = 1e-4  # relative width up to which an interval is left as one composition gives it
 
 
@@ -60,8 +61,23 @@ class PLD:
         return gaussian_mu(self.resolved.parts)
 
     @cached_property
+    def _directions_or_refusal(self) -> list[Engines] | NotCertified:
+        """A refusal is remembered too: what leads to it may be as costly as an answer, and is asked for as often."""
+        try:
+            return self._engines(lambda pair: pair)
+        except NotCertified as refusal:
+            return refusal
+
+    @property
+    def refuses(self) -> bool:
+        """Whether no question has an answer here."""
+        return self._exact() is None and isinstance(self._directions_or_refusal, NotCertified)
+
+    @property
     def _directions(self) -> list[Engines]:
-        return self._engines(lambda pair: pair)
+        if isinstance(self._directions_or_refusal, NotCertified):
+            raise self._directions_or_refusal.with_traceback(None)
+        return self._directions_or_refusal
 
     @cached_property
     def _is_attained(self) -> bool:
@@ -228,6 +244,8 @@ def _gaussian_epsilons(mu: float, delta: float) -> Interval:
     if mu in (0, math.inf):
         return mu, mu
     high = profile_epsilon(mu, delta)
+    if high == math.inf:  # beyond floats: from below, less is shown, at a larger delta
+        return _gaussian_epsilons(min(mu, _LARGEST_MU), max(delta, FLOOR))[0], high
     low = high * (1 - 1e-10)
     while low > 0 and profile_delta(mu, low, side=-1) < delta:
         low = max(0.0, low - (high - low))
