@@ -150,7 +150,7 @@ def test_selections_inside_what_only_sums_can_price_take_few_questions(monkeypat
     assert 0 < len(asked) < 6_000
 
 
-@pytest.mark.parametrize("delta", [1e-6, 1e-60, 5e-324])
+@pytest.mark.parametrize("delta", [1e-6, 1e-60])
 def test_a_gaussian_beyond_floats_is_at_least_a_smaller_one(delta):
     """Its lower bound was 0, where that of a part was 1e34."""
     low, high = dp.epsilon_bounds(ev.GDP(mu=1e17) + ev.GDP(mu=1e160), delta)

@@ -244,8 +244,10 @@ def _gaussian_epsilons(mu: float, delta: float) -> Interval:
     if mu in (0, math.inf):
         return mu, mu
     high = profile_epsilon(mu, delta)
-    if high == math.inf:  # beyond floats: from below, less is shown, at a larger delta
-        return _gaussian_epsilons(min(mu, _LARGEST_MU), max(delta, FLOOR))[0], high
+    if delta < FLOOR:
+        return 0.0, high
+    if high == math.inf:  # beyond floats: a smaller shift is a lower bound
+        return _gaussian_epsilons(min(mu, _LARGEST_MU), delta)[0], high
     low = high * (1 - 1e-10)
     while low > 0 and profile_delta(mu, low, side=-1) < delta:
         low = max(0.0, low - (high - low))
