@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 
 from searches._containers import one_connection
@@ -10,21 +11,24 @@ from searches._odd import FLOATS, OBJECTS, TEXTS, WHOLE
 from searches._planting import Broken, check_record, plant_record
 from tests.operations.contract import every_case
 
-SIZE, SEED = 2000, 29
+SIZE = 2000
 
 
-def main(size: int | None = None) -> None:
+def main(size: int | None = None, seed: int = 29) -> None:
     """Plant a record at random in the data of every operation in turn; raise if it decides more than it may."""
-    rng, cases = random.Random(SEED), [case for case in every_case() if not case.bound]
-    counts, broken = Counter[str](), Counter[str]()
+    rng, cases = random.Random(seed), [case for case in every_case() if not case.bound]
+    counts, broken, planted = Counter[str](), Counter[str](), SIZE if size is None else size
     with one_connection():
-        for number in range(size or SIZE):
+        for number in range(planted):
             case, odd = cases[number % len(cases)], rng.choice(rng.choice([FLOATS, WHOLE, TEXTS, OBJECTS, OBJECTS]))
             try:
                 answered = check_record(case, plant_record(case, odd, rng))
                 counts["answered" if answered else "refused"] += 1
             except Broken as error:
                 broken[f"{error} ({type(odd).__name__})"] += 1
-    print(f"odd records: {size or SIZE} planted in {len(cases)} operations, {dict(counts)}, {broken.total()} broken")
+                print(f"odd records: number {number}: {error} ({type(odd).__name__})", flush=True)
+            if number % 250 == 249:
+                print(f"odd records: {number + 1} planted, {time.process_time():.0f} CPU seconds", flush=True)
+    print(f"odd records: {planted} planted in {len(cases)} operations, {dict(counts)}, {broken.total()} broken")
     if broken:
         raise AssertionError("\n".join(f"{count} x {message}" for message, count in broken.items()))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import discreet as dp
 from discreet import events as ev
@@ -16,6 +17,8 @@ from discreet.accounting.pld.atoms import Atoms
 from discreet.accounting.pld.bounded_range import BoundedRange
 from discreet.accounting.pld.composition import PLD, _contour
 from discreet.accounting.pld.convolution import Composition
+from discreet.accounting.pld.discounting import Discounted
+from discreet.accounting.pld.grid import LossGrid
 from discreet.accounting.pld.lattice import lower, upper
 from discreet.accounting.pld.pairs import GaussianShift, LaplaceShift, reverse
 from discreet.accounting.pld.replaced import ReplaceSampledGaussian
@@ -80,6 +83,36 @@ def test_symmetric_pairs_are_their_own_reverse(name):
     forward = pair.profile(POINTS)
     backward = 1 - np.exp(POINTS) + np.exp(POINTS) * pair.profile(-POINTS)
     assert forward == pytest.approx(backward, abs=1e-12)
+
+
+@pytest.mark.parametrize(("c", "step"), [(1.0, 0.01), (3e4, 5e-10), (1e-3, 1e-6), (50.0, 2.0)])
+@pytest.mark.parametrize("size", [1, 512, 2000])
+def test_discounted_sums_are_those_of_exact_arithmetic(c, step, size):
+    """From any point on, within the stated rounding; the second would cancel to nothing if it were a difference."""
+    masses = np.random.default_rng(size).exponential(size=size) / size
+    each = Discounted(masses, c, step)
+    for start in {0, size // 3, size - 1}:
+        distance = step * np.arange(size - start)
+        terms = masses[start:] * np.exp(-c * distance)
+        decayed, lost = each.sums(start)
+        assert decayed == pytest.approx(math.fsum(terms), rel=1e-13)
+        assert lost == pytest.approx(math.fsum(terms * -np.expm1(-distance)), rel=1e-13)
+        assert abs(decayed - math.fsum(terms)) <= 2.0**-53 * each.rounding
+
+
+@pytest.mark.parametrize("count", [1, 40, 10**5])
+def test_what_is_left_out_of_a_spectrum_is_covered(count):
+    """A binomial law by exact binomials: frequencies without weight are not computed, and the bounds still hold."""
+    each = 1 / (1 + math.exp(0.5 / math.sqrt(count)))
+    pair = Atoms(np.array([-1.0, 1.0]) * 0.5 / math.sqrt(count), np.array([each, 1 - each]))
+    whole = LossGrid(((pair, count),))
+    sums = np.arange(count + 1)
+    law, loss = binom.pmf(sums, count, 1 - each), (2 * sums - count) * 0.5 / math.sqrt(count)
+    for epsilon in (0.1, 0.45, 2.0):
+        truth = float(law @ np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0.0))))
+        low, high = whole.delta_bounds(epsilon)
+        assert low * (1 - 1e-9) <= truth <= high * (1 + 1e-9)
+        assert high - low <= 1e-4 * high + 1e-12
 
 
 def test_the_transform_is_that_of_the_tails():

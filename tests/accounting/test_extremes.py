@@ -13,7 +13,10 @@ from scipy.stats import binom
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import calibrate, guarantee
+from discreet.accounting.basic import Basic
 from discreet.accounting.pld.composition import PLD
+from discreet.accounting.pld.pairs import GaussianShift
+from discreet.accounting.views import smallest_delta
 from discreet.errors import NotCertified
 from discreet.events import Event, tree
 
@@ -85,6 +88,13 @@ def test_nothing_is_proved_from_below_of_the_best_of_several_runs():
     assert low == 0.5
 
 
+@pytest.mark.parametrize("alone", [gaussian(1.7e308), ev.GDP(mu=1e160), gaussian(2.0), ev.NonPrivate()])
+def test_what_has_no_largest_loss_has_none_beside_anything_else(alone):
+    """Gaussians whose pair is rounded up were left out of the lower bound, which fell from infinity to 0.5."""
+    assert dp.epsilon_bounds(alone, 0.0) == (math.inf, math.inf)
+    assert dp.epsilon_bounds(alone + laplace(2.0), 0.0) == (math.inf, math.inf)
+
+
 def test_a_report_that_is_replaced_costs_its_own_odds_once():
     """It was taken for two changes, and twice its epsilon for attained."""
     response = ev.RandomizedResponse(epsilon=1.0, categories=3, adjacency="zero-out")
@@ -115,6 +125,57 @@ def test_a_tradeoff_curve_and_a_nested_selection_take_few_questions(monkeypatch)
     nested = ev.Selected(event=ev.Selected(event=gaussian(5.0), mean=3), mean=3)
     assert dp.epsilon(nested, 1e-6) == pytest.approx(1.4015, abs=1e-3)
     assert len(asked) < 8_000
+
+
+def test_the_profile_of_many_runs_takes_few_transforms(monkeypatch):
+    """Of 10^9 answers each has a million points, and there were dozens, of which most said that epsilon is zero."""
+    from discreet.accounting import convolution
+
+    sizes: list[int] = []
+    plain = convolution.fft.irfft
+    monkeypatch.setattr(convolution.fft, "irfft", lambda law, size: sizes.append(size) or plain(law, size))
+    best = ev.Selected(event=laplace(1000.0) * 1000, mean=30.0)
+    assert dp.epsilon(best, 1e-9) == pytest.approx(0.238595750, abs=1e-8)
+    assert 0 < len(sizes) < 30
+
+
+def test_selections_inside_what_only_sums_can_price_take_few_questions(monkeypatch):
+    """Each level asked some hundred times for the one below: 106 seconds for one bound. Refusals are remembered too."""
+    asked: list[float] = []
+    plain = Basic.epsilon
+    monkeypatch.setattr(Basic, "epsilon", lambda self, delta: asked.append(delta) or plain(self, delta))
+    worst = ev.OneOf(events=(ev.RDP(orders=(2.0, 8.0), epsilons=(0.03, 0.1)), ev.ApproxDP(epsilon=0.3, delta=1e-9)))
+    inner = ev.Selected(event=ev.ZCDP(rho=1e-4) + laplace(40.0), mean=20, law=2.5)
+    assert dp.epsilon(ev.Selected(event=inner + worst, mean=3), 1e-3) < 10
+    assert 0 < len(asked) < 6_000
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-60])
+def test_a_gaussian_beyond_floats_is_at_least_a_smaller_one(delta):
+    """Its lower bound was 0, where that of a part was 1e34."""
+    low, high = dp.epsilon_bounds(ev.GDP(mu=1e17) + ev.GDP(mu=1e160), delta)
+    assert high == math.inf
+    assert low >= dp.epsilon_bounds(ev.GDP(mu=1e17), delta)[0] > 1e33
+
+
+def test_a_loss_beyond_a_tiny_shift_leaks_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not GaussianShift(1e-60).tails(np.array([1e300]))[0].any()
+
+
+def test_the_smallest_delta_is_met_from_above_in_few_questions():
+    asked: list[float] = []
+
+    def epsilon_of(delta: float) -> float:
+        asked.append(delta)
+        return math.inf if delta < 1e-9 else -math.log(delta) if delta else math.inf
+
+    assert smallest_delta(epsilon_of, 3.0) == pytest.approx(math.exp(-3), rel=1e-8)
+    assert epsilon_of(smallest_delta(epsilon_of, 3.0)) <= 3.0
+    assert smallest_delta(epsilon_of, 30.0) == pytest.approx(1e-9, rel=1e-6)
+    assert epsilon_of(smallest_delta(epsilon_of, 30.0)) <= 30.0
+    assert len(asked) < 160
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
@@ -213,6 +274,7 @@ def test_lower_bounds_compose_the_options_of_a_parallel_part_once(monkeypatch):
     from discreet.accounting import composite
 
     calls = []
+    composite._supremum.cache_clear()
     monkeypatch.setattr(composite, "compose", lambda parts, real=composite.compose: calls.append(1) or real(parts))
     options = (ev.Exponential(epsilon=0.06), ev.Exponential(epsilon=0.78), ev.Gaussian(noise_multiplier=1.7))
     dp.epsilon_bounds(ev.Parallel(events=options), 1e-60, adjacency="replace")

@@ -36,11 +36,15 @@ def _single_epsilon(leaf: Leaf, delta: float) -> float:
     both = approximate_of(leaf)
     if both is not None and both[1] == delta:
         return both[0]
-    one = Resolved((leaf,))
     try:
-        return PLD(one).epsilon(delta)
+        return _numerical(leaf).epsilon(delta)
     except (UnsupportedEvent, NotCertified):
-        return Renyi(one).epsilon(delta)
+        return Renyi(Resolved((leaf,))).epsilon(delta)
+
+
+@lru_cache(maxsize=32)  # asked at one share of delta after the other, and its pairs may be compositions
+def _numerical(leaf: Leaf) -> PLD:
+    return PLD(Resolved((leaf,)))
 
 
 def divide_delta(resolved: Resolved, delta: float, *, keep: bool) -> tuple[float, float] | None:

@@ -96,6 +96,11 @@ class Tightest:
                 continue
         return accounts
 
+    @property
+    def inverts(self) -> bool:
+        """Whether a delta is sought among epsilons, by accounts that know nothing else: dozens of questions each."""
+        return self._numerical is None or self._numerical.refuses
+
     def is_beyond_floats(self, epsilon: float) -> bool:
         """Whether the numerical account gives no more than the sum because exp(-loss) is no float: curves may."""
         return epsilon >= self._pure > _LARGEST_LOSS
@@ -240,6 +245,12 @@ class Guarantee:
     def delta(self, epsilon: float) -> float:
         """Smallest proved delta at epsilon."""
         return check_bound(self._account.delta(nonnegative("epsilon", epsilon)))
+
+    @property
+    def inverts(self) -> bool:
+        """Whether a delta costs dozens of questions, as where the numerical account refuses."""
+        account = self._account.ideal if isinstance(self._account, Slackened) else self._account
+        return not isinstance(account, Tightest) or account.inverts
 
     @cached_property
     def _curve(self) -> TradeOff:

@@ -54,10 +54,16 @@ def smallest_delta(epsilon_of: Callable[[float], float], epsilon: float) -> floa
         return 0.0
     if epsilon_of(1.0) > epsilon:
         return 1.0
-    low, high = 0.0, 690.0  # of -log delta, along which epsilon grows
-    if epsilon_of(math.exp(-high)) <= epsilon:
-        return math.exp(-high)
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if epsilon_of(math.exp(-middle)) <= epsilon else (low, middle)
-    return math.exp(-low)
+    far = 690.0  # of -log delta, along which epsilon grows
+    if epsilon_of(math.exp(-far)) <= epsilon:
+        return math.exp(-far)
+
+    def gap(log: float) -> float:
+        excess = epsilon_of(math.exp(-log)) - epsilon
+        # of infinity, as much as of twice epsilon; and where epsilon is met on a whole range, its end is sought
+        return min(excess, epsilon + 1.0) if excess > 0 else min(excess, -1e-12 * (epsilon + 1.0))
+
+    root, move = float(brentq(gap, 0.0, far, xtol=1e-9, rtol=1e-12)), 1e-9
+    while root > 0 and gap(root) > 0:  # only the safe side counts
+        root, move = max(0.0, root - move), 2 * move
+    return math.exp(-root)

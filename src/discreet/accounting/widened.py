@@ -24,6 +24,8 @@ class Grouped:
 
     def epsilon(self, delta: float) -> float:
         """Upper bound; where no epsilon below ``_FAR`` will do, the sum is beyond floats and only pure DP is left."""
+        if delta >= 1:
+            return 0.0
         pure = times(self._one.epsilon(0.0), self._size)
         least = times(self._one.delta(share(_FAR, self._size)), self._size)
         return pure if delta == 0 or least > delta else min(pure, solve_epsilon(self.delta, delta))
@@ -43,7 +45,7 @@ class Slackened:
     """
 
     def __init__(self, ideal: Account, slack: float) -> None:
-        self._ideal, self._slack = ideal, slack
+        self.ideal, self._slack = ideal, slack
 
     def epsilon(self, delta: float) -> float:
         """Upper bound, by the increasing fixed-point iteration from below."""
@@ -52,7 +54,7 @@ class Slackened:
             left = (delta - self._lost_delta(epsilon)) * (1 - 1e-15)
             if left <= 0:
                 return math.inf
-            needed = self._ideal.epsilon(left)
+            needed = self.ideal.epsilon(left)
             if needed <= epsilon:
                 return epsilon  # what is left of delta at this very epsilon pays for it
             epsilon = needed * (1 + 1e-12)
@@ -60,7 +62,7 @@ class Slackened:
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return min(1.0, self._ideal.delta(epsilon) + self._lost_delta(epsilon))
+        return min(1.0, self.ideal.delta(epsilon) + self._lost_delta(epsilon))
 
     def _lost_delta(self, epsilon: float) -> float:
         """(1 + e^ε)·slack, rounded up, and no more than one."""

@@ -76,9 +76,11 @@ def _curve(event: ev.Selected, adjacency: Adjacency, orders: Array) -> Array | N
 
 @dataclass(frozen=True)
 class Profiled(Atoms):
-    """Atoms whose profile is convex and above one that is known at some points; ``exact`` is that one, anywhere."""
+    """Atoms whose profile is convex and above one that is known at some points; ``exact`` is that one, anywhere,
+    if it is cheap to ask for.
+    """
 
-    exact: Callable[[float], float] = field(default=lambda epsilon: 1.0, compare=False)
+    exact: Callable[[float], float] | None = field(default=None, compare=False)
 
     @property
     def attained(self) -> bool:
@@ -93,7 +95,7 @@ class Profiled(Atoms):
     def profile(self, losses: Array) -> Array:
         """Where few points are asked for, as sharp as it is known."""
         above = Atoms.profile(self, losses)
-        if losses.size > 4:
+        if losses.size > 4 or self.exact is None:
             return above
         return np.minimum(above, [self.exact(float(x)) if x >= 0 else 1.0 for x in losses])
 
@@ -101,7 +103,8 @@ class Profiled(Atoms):
 @lru_cache(maxsize=64)  # some eighty questions to the account of one run
 def _pair(event: ev.Selected, adjacency: Adjacency) -> Pair:
     runs, run, shift = _shift(event, adjacency)
-    exact = runs.delta(run, shift)
+    # exact where that is one question; sums of nested selections would ask in powers of some hundred
+    exact = None if run.inverts else runs.delta(run, shift)
     points = {0.0: runs.distance(run)}
     for epsilon, delta in _profile(run):
         if epsilon + shift < _FAR:
@@ -110,8 +113,12 @@ def _pair(event: ev.Selected, adjacency: Adjacency) -> Pair:
 
 
 def _profile(run: Guarantee) -> Iterator[tuple[float, float]]:
-    """Points of one run's profile, dense where delta is of use."""
+    """Points of one run's profile, dense where delta is of use; at larger deltas than that of zero it says no more."""
+    largest = run.delta(0.0)
+    yield 0.0, largest
     for delta in np.exp(-np.arange(0.0, 40.0, 0.5)):
+        if delta >= largest:
+            continue
         try:
             yield run.epsilon(float(delta)), float(delta)
         except NotCertified:
@@ -120,7 +127,7 @@ def _profile(run: Guarantee) -> Iterator[tuple[float, float]]:
         yield pure, 0.0
 
 
-def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], float]) -> Atoms:
+def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], float] | None) -> Atoms:
     """The symmetric pair whose profile is the lower convex hull, in e^ε, of points that lie above the true one.
 
     The true profile is convex and, being that of both directions, continues to the left of ε = 0 by the rule of

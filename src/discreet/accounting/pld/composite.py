@@ -55,6 +55,7 @@ def pairs_of(parts: tuple[Part, ...], *, forward: bool) -> Iterator[tuple[Pair, 
             yield (pair if forward != part.flip else reverse(pair)), part.count
 
 
+@lru_cache(maxsize=16)  # several accounts ask for the same options
 def _supremum(choice: Choice, *, forward: bool) -> Pair:
     options = [_one(list(pairs_of(option, forward=forward))) for option in choice.options]
     if all(isinstance(pair, GaussianShift) for pair in options):

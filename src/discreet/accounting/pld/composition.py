@@ -42,6 +42,7 @@ T = TypeVar("T")
 Engine: TypeAlias = Contour | LossGrid
 Engines: TypeAlias = tuple[Contour | None, LossGrid]  # of one direction
 
+_LARGEST_MU = 1e100  # squares are floats
 TIGHT = 1e-4  # relative width up to which an interval is left as one composition gives it
 
 
@@ -62,8 +63,23 @@ class PLD:
         return gaussian_mu(self.resolved.parts)
 
     @cached_property
+    def _directions_or_refusal(self) -> list[Engines] | NotCertified:
+        """A refusal is remembered too: what leads to it may be as costly as an answer, and is asked for as often."""
+        try:
+            return self._engines(lambda pair: pair)
+        except NotCertified as refusal:
+            return refusal
+
+    @property
+    def refuses(self) -> bool:
+        """Whether no question has an answer here."""
+        return self._exact() is None and isinstance(self._directions_or_refusal, NotCertified)
+
+    @property
     def _directions(self) -> list[Engines]:
-        return self._engines(lambda pair: pair)
+        if isinstance(self._directions_or_refusal, NotCertified):
+            raise self._directions_or_refusal.with_traceback(None)
+        return self._directions_or_refusal
 
     @cached_property
     def _is_attained(self) -> bool:
@@ -173,9 +189,14 @@ class PLD:
         )
 
     def attained_loss(self) -> float:
-        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero."""
-        if (exact := self._exact()) is not None:
-            return math.inf if exact[0] else 0.0
+        """A loss that some mechanism shows with positive probability: a lower bound on epsilon at delta zero.
+
+        A Gaussian's losses have no end, however little it loses, and whatever it is composed with.
+        """
+        if hopeless(self.resolved) or any(gaussian_mu((part,)) for part in self.resolved.parts):
+            return math.inf
+        if self._exact() is not None:
+            return 0.0
         lattices = [lattice for engines in self._attained for _, lattice in engines]
         return max((math.inf if each.infinity else each.ceiling for each in lattices), default=0.0)
 
@@ -225,6 +246,10 @@ def _gaussian_epsilons(mu: float, delta: float) -> Interval:
     if mu in (0, math.inf):
         return mu, mu
     high = profile_epsilon(mu, delta)
+    if delta < FLOOR:
+        return 0.0, high
+    if high == math.inf:  # beyond floats: a smaller shift is a lower bound
+        return _gaussian_epsilons(min(mu, _LARGEST_MU), delta)[0], high
     low = high * (1 - 1e-10)
     while low > 0 and profile_delta(mu, low, side=-1) < delta:
         low = max(0.0, low - (high - low))

@@ -18,6 +18,7 @@ from scipy import fft
 
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.outward import FLOOR, times
+from discreet.accounting.pld.discounting import Discounted
 from discreet.accounting.pld.lattice import Lattice
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
@@ -27,6 +28,7 @@ __all__ = ["OUTSIDE", "Composition", "Window", "log_sum", "union"]
 _UNIT = 2.0**-53
 OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
 _MAX_SIZE = 1 << 21
+_NEGLIGIBLE = -100.0  # logarithm of what is left out of a spectrum whose first value is one
 
 
 def union(chances: list[tuple[float, int]]) -> float:
@@ -190,55 +192,58 @@ class Window:
     def law(self) -> tuple[Array, Array, float]:
         """Losses, tilted masses and a bound on the error of each mass."""
         size, first = self.frame
-        total = np.ones(size // 2 + 1, dtype=np.complex128)
-        wrong = np.zeros(size // 2 + 1)
-        noise = 8 * _UNIT * math.log2(size)
-        shift = 0
+        noise, shift = 8 * _UNIT * math.log2(size), 0
+        kept = np.arange(size // 2 + 1)  # the frequencies at which the product may be more than _NEGLIGIBLE
+        total = np.ones(len(kept), dtype=np.complex128)
+        log_size, wrong = np.zeros(len(kept)), np.zeros(len(kept))
         for law, count in self.whole.laws:
             transform, centre, lost = _transform(law, self.c, size)
-            modulus = np.abs(transform)
-            total *= np.exp(
-                count * np.log(np.clip(modulus, 1e-300, 1.0)) + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)
-            )
-            wrong += count * (noise + lost) / np.maximum(modulus, noise)
+            transform = transform[kept]
+            modulus = np.clip(np.abs(transform), noise, 1.0)  # for the bounds: never below what it may be wrong by
+            each, error = count * np.log(modulus), count * (noise + lost) / modulus
+            more = each + error > _NEGLIGIBLE
+            kept, log_size, wrong = kept[more], (log_size + each)[more], (wrong + error)[more]
+            total = total[more] * _power(transform[more], count)
             shift += count * (law.first + centre)
-        # |(φ+e)^n - φ^n| ≤ |φ|^n ((1+e/|φ|)^n - 1), and never more than 2
-        error = np.minimum(np.abs(total) * np.expm1(np.minimum(wrong, 50.0)), 2.0)
-        masses = np.roll(fft.irfft(total, size), (shift - first) % size)
+        # |(φ+e)^n - φ^n| ≤ m^n ((1+e/m)^n - 1) for any m ≥ |φ|, and never more than 2
+        error = np.minimum(np.exp(np.minimum(log_size + wrong, 1.0)) * -np.expm1(-wrong), 2.0)
+        left_out = (size // 2 + 1 - len(kept)) * math.exp(_NEGLIGIBLE)
+        spectrum = np.zeros(size // 2 + 1, dtype=np.complex128)
+        spectrum[kept] = total
+        masses = np.roll(fft.irfft(spectrum, size), (shift - first) % size)
         losses = self.whole.step * (first + np.arange(size)) - self.whole.offset
-        return losses, masses, float(2 * (error.sum() + noise * np.abs(total).sum()) / size)
+        return losses, masses, float(2 * (error.sum() + left_out + noise * np.abs(total).sum()) / size)
 
     @cached_property
-    def _decay(self) -> tuple[Array, Array]:
-        """exp(-c·k·step), and the same times 1 - exp(-k·step), as far as delta looks."""
-        count = min(len(self.law[0]), int(60 / (self.c * self.whole.step)) + 2)
-        distance = self.whole.step * np.arange(count)
-        decay = np.exp(-self.c * distance)
-        return decay, decay * -np.expm1(-distance)
+    def _discounted(self) -> Discounted:
+        return Discounted(self.law[1], self.c, self.whole.step)
 
     def _wrong(self, epsilon: float) -> float:
-        """What wrap-around, rounding and the cut at 60/c may have done, in units of tilted mass at epsilon."""
+        """What wrap-around and rounding may have done, in units of tilted mass at epsilon."""
         per_step = -math.expm1(-self.c * self.whole.step)
-        rounding = 64 * _UNIT * (1 + abs(self._k) + self.c * abs(epsilon))
-        return 2 * math.exp(-OUTSIDE) + self.law[2] / per_step + rounding + math.exp(-60)
+        rounding = 64 * (1 + abs(self._k) + self.c * abs(epsilon)) + self._discounted.rounding
+        return 2 * math.exp(-OUTSIDE) + self.law[2] / per_step + _UNIT * rounding
 
     def delta(self, epsilon: float) -> Interval:
         """Bounds on delta(epsilon)."""
-        losses, masses, _ = self.law
-        start, stop = (int(i) for i in np.searchsorted(losses, [epsilon, epsilon + 60 / self.c], side="right"))
-        value = 0.0
-        if start < stop:
+        losses = self.law[0]
+        start, value = int(np.searchsorted(losses, epsilon, side="right")), 0.0
+        if start < len(losses):
             # exp(-c·gap)·(1 - exp(-gap)), gap = first + k·step, from what does not depend on first: nothing cancels
-            first, (decay, loss) = float(losses[start]) - epsilon, self._decay
-            inside, count = masses[start:stop], stop - start
-            kept = -math.expm1(-first) * float(inside @ decay[:count]) + math.exp(-first) * float(inside @ loss[:count])
-            value = math.exp(-self.c * first) * kept
+            first, (decayed, lost) = float(losses[start]) - epsilon, self._discounted.sums(start)
+            value = math.exp(-self.c * first) * (-math.expm1(-first) * decayed + math.exp(-first) * lost)
         size = math.exp(min(self._k - self.c * (epsilon + self.whole.offset), 700.0))
         wrong, infinity = self._wrong(epsilon), self.whole.infinity
         return (
             max(0.0, size * (value - wrong)) + infinity * (1 - 1e-12),
             min(1.0, size * (value + wrong) + infinity * (1 + 1e-12) + FLOOR),
         )
+
+
+def _power(transform: Array, count: int) -> Array:
+    """φ^n, of at most one."""
+    log_size = count * np.log(np.clip(np.abs(transform), 1e-300, 1.0))
+    return np.asarray(np.exp(log_size + 1j * np.fmod(count * np.angle(transform), 2 * math.pi)))
 
 
 def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int, float]:

@@ -144,7 +144,7 @@ class LossGrid:
 
 def _tail(delta: float) -> float:
     """Few distinct values, so that compositions are reused."""
-    return 10.0 ** math.floor(math.log10(delta) - 9)
+    return 10.0 ** (3 * math.floor(math.log10(delta) / 3) - 9)
 
 
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:

@@ -151,14 +151,18 @@ class GaussianShift(Pair):
         """By the curve of a Gaussian."""
         return chernoff_beyond(self.mu**2 / 2, loss, c)
 
+    def _standardised(self, losses: Array) -> Array:
+        with np.errstate(over="ignore"):  # beyond floats is as far as a normal tail is asked for
+            return np.asarray(losses / self.mu)
+
     def tails(self, losses: Array) -> Tails:
         """Normal tails."""
-        x = losses / self.mu
+        x = self._standardised(losses)
         return ndtr(self.mu / 2 - x), ndtr(-self.mu / 2 - x)
 
     def heads(self, losses: Array) -> Tails:
         """Normal tails."""
-        x = losses / self.mu
+        x = self._standardised(losses)
         return ndtr(x - self.mu / 2), ndtr(x + self.mu / 2)
 
 
