@@ -67,7 +67,8 @@ _UNIT = 2.0**-53
 class Precision:
     """How the law of a sum is computed: convolutions by plain sums or by transforms, what is cut off, points a row.
 
-    ``FAST`` serves all but the smallest deltas, ``SHARP`` those, ``WIDE`` moments, which live in the tails.
+    ``FAST`` serves all but the smallest deltas, ``SHARP`` those, ``WIDE`` moments, which live in the tails; ``COARSE``,
+    some 1e-4 above it in epsilon, is for what is an upper bound by more than that anyway.
     """
 
     exact: bool
@@ -77,6 +78,7 @@ class Precision:
 
 FAST = Precision(exact=False, cut=1e-30, columns=8192)
 SHARP = Precision(exact=True, cut=1e-90, columns=2048)
+COARSE = Precision(exact=False, cut=1e-30, columns=1024)
 WIDE = Precision(exact=True, cut=1e-200, columns=512)
 _FAST_TAIL = 1e-18  # transforms are wrong by some 1e-14 altogether, which is to be small against 1e9 such tails
 _FAST_DELTA = 1e-11
@@ -175,7 +177,6 @@ class Allocation(Pair):
     laws: Allocated
     forward: bool = True
     above: bool = True
-    lower: bool = True  # whether it is attained, so that the law from below says something
 
     @property
     def mirror(self) -> Allocation:
@@ -184,14 +185,12 @@ class Allocation(Pair):
 
     @property
     def attained(self) -> bool:
-        """A rounded law."""
-        return False
+        """Not from above, where the law is rounded up; from below it is at most what some mechanism has."""
+        return not self.above
 
     @property
     def attainable(self) -> tuple[Pair, ...]:
         """The law from below; nothing where there is none."""
-        if not self.lower:
-            return (NOTHING,)
         try:
             self.laws.law(FAST, above=False)
         except NotCertified:
