@@ -18,7 +18,7 @@ from discreet.mechanisms.factorization import Banded as Bands
 from discreet.mechanisms.factorization import Workload
 from discreet.training.noise import BLT, Banded, BandedInverse, Correlated, Independent, LambdaCGD, Noise, Tree
 from discreet.training.plan import Plan
-from discreet.training.sampling import KeptBins, Sampler
+from discreet.training.sampling import BallsInBins, Sampler
 
 __all__ = ["Auto", "Expected", "NoiseComparison", "best_of", "candidates", "compare", "expected"]
 
@@ -91,13 +91,16 @@ Pair = tuple[Noise, Callable[[int, int], Sampler]]
 
 
 def candidates(momentum: float = 0.0, decay: float = 1.0) -> list[Pair]:
-    """The noises that are compared where none are given, each with the sampler that it is proved with."""
+    """The noises that are compared where none are given, each with the sampler that it is proved with.
+
+    Independent noise has two: Poisson, and bins that are drawn anew in every pass (kept ones cost more).
+    """
     known: dict[str, Any] = {"momentum": momentum, "decay": decay}
     noises: list[Noise] = [Independent(), Tree(**known), LambdaCGD(**known)]
     noises += [BandedInverse(bands=bands, **known) for bands in (4, 16)]
     noises += [BLT(buffers=buffers, **known) for buffers in (2, 4)]
     noises += [Banded(bands=bands, **known) for bands in (2, 4, 8, 16, 32)]
-    return [*((noise, noise.sampler) for noise in noises), (Independent(), _kept)]
+    return [*((noise, noise.sampler) for noise in noises), (Independent(), _bins)]
 
 
 def compare(
@@ -172,8 +175,8 @@ def _price(noise: Noise, taking_part: Any, steps: int, multiplier: float) -> Any
     return noise.event(taking_part, [multiplier] * steps)
 
 
-def _kept(batch_size: int, dataset_size: int) -> Sampler:
-    return KeptBins(batch_size=batch_size, dataset_size=dataset_size)
+def _bins(batch_size: int, dataset_size: int) -> Sampler:
+    return BallsInBins(batch_size=batch_size, dataset_size=dataset_size)
 
 
 def _short(noise: Noise) -> str:

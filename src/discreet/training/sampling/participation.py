@@ -64,6 +64,11 @@ class Participation(ABC):
         """A record takes part in at most one of so many steps, counted from a multiple of it; one: in any step."""
         return 1
 
+    @property
+    def keeps_place(self) -> bool:
+        """Whether a record's step of a period is the same in all periods."""
+        return False
+
     def pattern(self, steps: int) -> Pattern:
         """In which steps of a run one record may take part, for correlated noise; refused where it may be in any."""
         raise ValueError(
@@ -176,6 +181,11 @@ class _SamePlace(Participation):
         """A pass."""
         return self.steps_per_pass
 
+    @property
+    def keeps_place(self) -> bool:
+        """In every pass."""
+        return True
+
     def pattern(self, steps: int) -> Pattern:
         """Once a pass, at the same place."""
         return Pattern.passes(steps, self.steps_per_pass)
@@ -241,6 +251,11 @@ class CyclicPoissonSampling(Participation):
     def period(self) -> int:
         """A turn of all parts."""
         return self.parts
+
+    @property
+    def keeps_place(self) -> bool:
+        """Its part."""
+        return True
 
     def pattern(self, steps: int) -> Pattern:
         """At every turn of its part."""
