@@ -63,7 +63,9 @@ def check(seed: int, runs: int = _RUNS) -> None:
         low, high = account.delta_bounds(epsilon)
         least, most = (mean - error)[:, place].max(), (mean + error)[:, place].max()
         if not 0 <= low <= high or high < least or low > most:
-            raise AssertionError(f"seed {seed}: epsilon {epsilon}: [{low:.6g}, {high:.6g}], simulated [{least}, {most}]")
+            raise AssertionError(
+                f"seed {seed}: epsilon {epsilon}: [{low:.6g}, {high:.6g}], simulated [{least}, {most}]"
+            )
 
 
 def main(size: int | None = None, seed: int = 0) -> None:

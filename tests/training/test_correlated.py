@@ -183,7 +183,9 @@ def test_independent_noise_has_a_price_with_the_samplers_that_keep_records_in_pl
     falling = noise.Independent().event(KeptBins(batch_size=10, dataset_size=60).participation, [2.0] * 6 + [1.0] * 6)
     assert isinstance(falling, ev.BallsInBins)
     assert ev.leaves(falling.event) == {gaussian: 1, ev.Gaussian(noise_multiplier=2.0): 1}
-    assert noise.Independent().event(KeptBins(batch_size=10, dataset_size=60).participation, []) == ev.Composed(events=())
+    assert noise.Independent().event(KeptBins(batch_size=10, dataset_size=60).participation, []) == ev.Composed(
+        events=()
+    )
     cyclic = CyclicPoisson(batch_size=10, dataset_size=60, parts=3)
     turns = noise.Independent().event(cyclic.participation, [1.0] * 12)
     assert ev.leaves(turns) == {ev.PoissonSampled(rate=0.5, event=gaussian): 4}

@@ -16,6 +16,12 @@ convex order: that is what domination of (P₀, Q₀) at all orders says. So E f
 the past was; g is convex again, and the same holds of L_{t-1}, and so on to the first. ∎ (For Gaussian noise: Chua et
 al. 2024, "Balls-and-Bins Sampling for DP-SGD", Theorem 3.2.) The pair is attained where (P₀, Q₀) is.
 
+Where bins are kept and k events run in each, pass after pass, outputs have the density Σ_i L_i1 ⋯ L_ik / t. The same
+induction holds from the last step to the first: a step of bin i multiplies one term, E f(a + w·L) ≤ E f(a + w·ℓ) for
+every weight w ≥ 0 that the past and the (already replaced, independent) later factors give, and so ℓ_i may be the ratio
+of all k events together. Samplers take a bin as 64 random bits modulo t: its probability is at most 1/t + 2^-64, which
+raises a loss by no more than t·2^-64, less than what losses are moved outward by.
+
 **The numbers.** Because both divergences are convex in every ℓ_i, spreading each ratio and each partial sum onto a
 lattice with equal means bounds both from above, and contracting bounds both from below
 (:mod:`discreet.accounting.allocation_lattice`). The lattice law, with P-probability m·x/t at a sum x of probability m
