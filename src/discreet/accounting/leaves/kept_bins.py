@@ -29,6 +29,7 @@ of x = 1. ∎
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -129,7 +130,17 @@ def majorants(event: ev.KeptBins) -> tuple[Shape, ...]:
 
     spacings = {*range(1, min(event.bins, 32) + 1), *(event.bins // n for n in range(1, min(event.bins, 32) + 1))}
     shapes = [spaced(m) for m in sorted(spacings)]
-    return tuple(shapes[i] for i in np.argsort(_rough_epsilons(shapes))[:_TRIED])
+    likely = [shapes[i] for i in np.argsort(_rough_epsilons(shapes))[:_TRIED]]
+    return (*filter(_is_computed, likely), Shape(1, 0.0, largest))
+
+
+def _is_computed(shape: Shape) -> bool:
+    """Whether its noise is not too small for a lattice."""
+    try:
+        shape.law(COARSE, forward=True)
+    except NotCertified:
+        return False
+    return True
 
 
 def minorants(event: ev.KeptBins) -> tuple[Shape, ...]:
@@ -152,7 +163,7 @@ def _variances(products: tuple[float, ...], event: ev.KeptBins) -> Array:
 
 
 def _rough_epsilons(shapes: list[Shape]) -> Array:
-    """Epsilon of each if, but for the ratio of the record's bin, the mean were lognormal: by which shapes are ranked."""
+    """Epsilon of each if, but for the ratio of the record's bin, the mean were lognormal: for ranking alone."""
     bins, common, rest = (np.array([getattr(shape, name) for shape in shapes])[:, None] for name in _FIELDS)
     rest = np.minimum(rest, 300.0)
     nodes, weights = _NORMAL
@@ -214,10 +225,8 @@ class KeptPair(Pair):
     def _least(self, losses: Array, precision: Precision) -> Array:
         values = np.ones(len(losses))
         for shape in majorants(self.event):
-            try:
+            with suppress(NotCertified):  # of the exact law: then the other one's value stands
                 values = np.minimum(values, shape.profile(losses, precision, forward=self.forward))
-            except NotCertified:  # its noise is too small for a lattice: others are there
-                continue
         return values
 
     def tails(self, losses: Array) -> Tails:
