@@ -14,8 +14,9 @@ from typing import Any
 
 from discreet import accounting
 from discreet.errors import extra, positive, whole
+from discreet.events import Gaussian
 from discreet.mechanisms.factorization import Banded as Bands
-from discreet.mechanisms.factorization import Workload
+from discreet.mechanisms.factorization import Strategy, Workload
 from discreet.training.noise import BLT, Banded, BandedInverse, Correlated, Independent, LambdaCGD, Noise, Tree
 from discreet.training.plan import Plan
 from discreet.training.sampling import BallsInBins, Sampler
@@ -162,11 +163,20 @@ def _dealt(pair: Pair, like: Sampler) -> Sampler:
 def expected(pair: Pair, like: Sampler, clip_norm: float, workload: Workload, epsilon: float, delta: float) -> Expected:
     """What one noise with its sampler would do, at this price."""
     noise, sampler, steps = pair[0], _dealt(pair, like), workload.steps
-    taking_part = sampler.participation
+    taking_part, start = sampler.participation, 1.0
+    strategy: Strategy = Bands([1.0], steps)
+    if isinstance(noise, Correlated):
+        strategy = noise.strategy(taking_part, steps)
+        # what known batches would need is near; amplified prices at far too little noise are slow
+        known = accounting.calibrate(lambda z: Gaussian(noise_multiplier=z), epsilon=epsilon, delta=delta)
+        start = known * strategy.sensitivity(taking_part.pattern(steps)).value
     multiplier = accounting.calibrate(
-        partial(_price, noise, taking_part, steps), epsilon=epsilon, delta=delta, adjacency=taking_part.adjacency
+        partial(_price, noise, taking_part, steps),
+        epsilon=epsilon,
+        delta=delta,
+        adjacency=taking_part.adjacency,
+        start=start,
     )
-    strategy = noise.strategy(taking_part, steps) if isinstance(noise, Correlated) else Bands([1.0], steps)
     error = multiplier * strategy.error(workload) * clip_norm / sampler.expected
     return Expected(noise, sampler, multiplier, noise.vectors(taking_part, steps), error)
 
