@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from discreet import auditing, events
 from discreet.auditing.single_run import audit_run
 from discreet.training import make_private
+from discreet.training.sampling.participation import BallsInBinsDealing, CyclicPoissonSampling, KeptBinsDealing
 from experiments.tight_audits import descent
 from tests.auditing.broken import Averaged
 
@@ -176,3 +178,20 @@ def test_descent_with_gradient_canaries_nearly_reaches_its_claim(observations: i
         one = auditing.audit(descent(observations), 0, 1, trials=observations, delta=1e-5)
         found.append(one.lower / one.claimed)
     assert share <= np.median(found) <= 1
+
+
+def test_canaries_take_part_as_records_do():
+    """In bins that are kept always at the same place; in cyclic parts by a coin as well (six deviations: 1e-9)."""
+    places = {}
+    for part in (KeptBinsDealing(5), BallsInBinsDealing(5), CyclicPoissonSampling(0.5, 5)):
+        canaries = auditing.GradientCanaries(count=1000, rng=1)
+        canaries.event(part, [1.0] * 10)
+        canaries._place([torch.zeros(2000)])
+        places[type(part)] = np.array([canaries._taking_part(number) for number in range(10)])
+    kept, anew, cyclic = places.values()
+    inside = int(kept[:5].sum())
+    assert (kept[:5] == kept[5:]).all()
+    assert (kept[:5].sum(axis=0) <= 1).all()
+    assert (anew[:5] != anew[5:]).any()
+    assert abs(int(cyclic.sum()) - inside) < 6 * math.sqrt(inside / 2)
+    assert ((cyclic.reshape(2, 5, -1).any(axis=0)).sum(axis=0) <= 1).all()

@@ -8,7 +8,8 @@ from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.swa_utils import AveragedModel
 from torch.utils.data import TensorDataset
 
-from discreet.training import PerUser, Poisson, Shuffled, Speed
+import discreet as dp
+from discreet.training import BallsInBins, KeptBins, PerUser, Poisson, Shuffled, Speed
 from discreet.training.sampling.pieces import PLACEHOLDER, dealt, enough
 from tests.training.loops import data, network, private, run, step, weights
 
@@ -102,3 +103,21 @@ def test_enough_is_enough_for_units_of_any_size(size):
 def test_empty_pieces_change_nothing():
     whole, cut = (run(*private(speed=speed)) for speed in (None, PIECES))
     torch.testing.assert_close(weights(whole), weights(cut))
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", [None, 2])
+def test_a_record_is_in_exactly_one_bin_of_a_pass_on_any_number_of_ranks(ranks, size):
+    """And, where bins are kept, in the same one in every pass."""
+    for sampler in (kind(batch_size=7, dataset_size=60) for kind in (BallsInBins, KeptBins)):
+        keys, rng = [str(i) for i in range(57)], dp.random.as_rng(5)
+        passes = []
+        for _ in range(2):
+            if not passes or not sampler.kept:
+                order = sampler.order(keys, rng)
+            bins = [sampler.draw(step, 57, keys, order, rng).tolist() for step in range(sampler.steps_per_pass)]
+            shares = [[dealt(drawn, None, 0, size, rank, ranks) for drawn in bins] for rank in range(ranks)]
+            rows = [row for share in shares for pieces in share for piece in pieces for row in piece.rows if row >= 0]
+            assert sorted(rows) == list(range(57))
+            passes.append(bins)
+        assert (passes[0] == passes[1]) == sampler.kept

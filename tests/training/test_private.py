@@ -132,7 +132,7 @@ PRICES = {
     "poisson": ev.PoissonSampled(rate=1 / 6, event=ev.Gaussian(noise_multiplier=1.0)) * 12,
     "fixed-size": ev.FixedSizeSampled(rate=1 / 6, event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 12,
     "shuffled": ev.Shuffled(event=ev.Gaussian(noise_multiplier=0.5, adjacency="replace")) * 2,
-    "kept-bins": ev.Gaussian(noise_multiplier=1.0) * 2,
+    "kept-bins": ev.BallsInBins(bins=6, event=ev.Gaussian(noise_multiplier=1.0) * 2),
     "fixed-order": ev.Gaussian(noise_multiplier=1.0, adjacency="zero-out") * 2,
     "balls-in-bins": ev.BallsInBins(bins=6, event=ev.Gaussian(noise_multiplier=1.0)) * 2,
     "truncated-poisson": ev.TruncatedPoissonSampled(

@@ -16,6 +16,12 @@ convex order: that is what domination of (P₀, Q₀) at all orders says. So E f
 the past was; g is convex again, and the same holds of L_{t-1}, and so on to the first. ∎ (For Gaussian noise: Chua et
 al. 2024, "Balls-and-Bins Sampling for DP-SGD", Theorem 3.2.) The pair is attained where (P₀, Q₀) is.
 
+Where bins are kept and k events run in each, pass after pass, outputs have the density Σ_i L_i1 ⋯ L_ik / t. The same
+induction holds from the last step to the first: a step of bin i multiplies one term, E f(a + w·L) ≤ E f(a + w·ℓ) for
+every weight w ≥ 0 that the past and the (already replaced, independent) later factors give, and so ℓ_i may be the ratio
+of all k events together. Samplers take a bin as 64 random bits modulo t: its probability is at most 1/t + 2^-64, which
+raises a loss by no more than t·2^-64, less than what losses are moved outward by.
+
 **The numbers.** Because both divergences are convex in every ℓ_i, spreading each ratio and each partial sum onto a
 lattice with equal means bounds both from above, and contracting bounds both from below
 (:mod:`discreet.accounting.allocation_lattice`). The lattice law, with P-probability m·x/t at a sum x of probability m
@@ -67,7 +73,8 @@ _UNIT = 2.0**-53
 class Precision:
     """How the law of a sum is computed: convolutions by plain sums or by transforms, what is cut off, points a row.
 
-    ``FAST`` serves all but the smallest deltas, ``SHARP`` those, ``WIDE`` moments, which live in the tails.
+    ``FAST`` serves all but the smallest deltas, ``SHARP`` those, ``WIDE`` moments, which live in the tails; ``COARSE``,
+    some 1e-4 above it in epsilon, is for what is an upper bound by more than that anyway.
     """
 
     exact: bool
@@ -77,6 +84,7 @@ class Precision:
 
 FAST = Precision(exact=False, cut=1e-30, columns=8192)
 SHARP = Precision(exact=True, cut=1e-90, columns=2048)
+COARSE = Precision(exact=False, cut=1e-30, columns=1024)
 WIDE = Precision(exact=True, cut=1e-200, columns=512)
 _FAST_TAIL = 1e-18  # transforms are wrong by some 1e-14 altogether, which is to be small against 1e9 such tails
 _FAST_DELTA = 1e-11
@@ -175,7 +183,6 @@ class Allocation(Pair):
     laws: Allocated
     forward: bool = True
     above: bool = True
-    lower: bool = True  # whether it is attained, so that the law from below says something
 
     @property
     def mirror(self) -> Allocation:
@@ -184,14 +191,12 @@ class Allocation(Pair):
 
     @property
     def attained(self) -> bool:
-        """A rounded law."""
-        return False
+        """Not from above, where the law is rounded up; from below it is at most what some mechanism has."""
+        return not self.above
 
     @property
     def attainable(self) -> tuple[Pair, ...]:
         """The law from below; nothing where there is none."""
-        if not self.lower:
-            return (NOTHING,)
         try:
             self.laws.law(FAST, above=False)
         except NotCertified:

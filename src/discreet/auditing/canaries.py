@@ -200,16 +200,17 @@ class GradientCanaries(Noise):
         notes.scores, notes.sums = np.zeros(count), np.zeros(count)
 
     def _taking_part(self, number: int) -> NDArray[np.bool_]:
-        """Which canaries are in this step: as a record would, by a coin, or in one step of a period."""
+        """Which canaries are in this step: as a record would, by a coin, in one step of a period, or both."""
         notes, part = self._notes, self._participation
         assert part is not None
-        if part.period == 1:
-            coins = notes.streams.public(2, number).generator.random(len(notes.inside))
-            return notes.inside & (coins < self._rate)
-        if number % part.period == 0 or not len(notes.turns):
-            drawn = notes.streams.public(3, number // part.period).generator
-            notes.turns = drawn.integers(part.period, size=len(notes.inside))
-        taking: NDArray[np.bool_] = notes.inside & (notes.turns == number % part.period)
+        taking: NDArray[np.bool_] = notes.inside
+        if part.period > 1:
+            if not len(notes.turns) or (number % part.period == 0 and not part.keeps_place):
+                drawn = notes.streams.public(3, number // part.period).generator
+                notes.turns = drawn.integers(part.period, size=len(notes.inside))
+            taking = taking & (notes.turns == number % part.period)
+        if hasattr(part, "rate"):
+            taking = taking & (notes.streams.public(2, number).generator.random(len(notes.inside)) < part.rate)
         return taking
 
     def _add(self, total: Sequence[Tensor], taking: NDArray[np.bool_], amount: float) -> None:

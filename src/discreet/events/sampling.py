@@ -120,13 +120,15 @@ class KeptBins(Event):
     """A run with noise through a matrix that has no negative entry, each record in one bin that it keeps in all passes.
 
     ``products`` has, for every distance d, the largest inner product of what two bins that are d apart move, at unit
-    noise: the first is the squared sensitivity, and a bin further than the last has none. ``kept_bins_event`` of
+    noise: the first is the squared sensitivity, and a bin further than the last has none. ``smallest_products`` has the
+    smallest, from which a lower bound follows; left out, they are zero. ``kept_bins_event`` of
     :mod:`discreet.mechanisms.factorization` makes it of a strategy.
     """
 
     bins: int
     products: tuple[float, ...]
     noise_multiplier: float
+    smallest_products: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         products = tuple(nonnegative("products", value) for value in self.products)
@@ -140,7 +142,11 @@ class KeptBins(Event):
             raise ValueError(
                 "products has an entry above its first, but no two bins have a larger product than the largest square."
             )
-        assign(self, bins=bins, products=products, noise_multiplier=positive("noise_multiplier", self.noise_multiplier))
+        smallest = tuple(nonnegative("smallest_products", value) for value in self.smallest_products)
+        if len(smallest) > len(products) or any(s > p for s, p in zip(smallest, products, strict=False)):
+            raise ValueError("smallest_products has an entry above that of products, or more entries than it.")
+        noise_multiplier = positive("noise_multiplier", self.noise_multiplier)
+        assign(self, bins=bins, products=products, noise_multiplier=noise_multiplier, smallest_products=smallest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

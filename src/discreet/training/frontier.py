@@ -144,8 +144,8 @@ def frontier(
     >>> print(frontier(10_000, 1000, epsilons=[1.0, 4.0], delta=1e-6, epochs=40, sizes=[100, 1000, 10_000],
     ...                noises=[LambdaCGD()]))
        batch    steps     epsilon 1     epsilon 4
-         100     4000         37.9           134
-        1000      400         50.7           180
+         100     4000         46.6           160
+        1000      400         54.9           194
        10000       40         61.5*          218*
     """
     whole("records", records, low=1)

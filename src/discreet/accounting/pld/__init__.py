@@ -6,7 +6,7 @@
   are its kinds, ``sampling`` and ``composite`` make pairs of pairs;
 * ``transforms``, ``accurate``: their log-moment-generating functions, with errors relative to themselves;
 * ``contour`` (``stopping``, ``decay``): composition by a contour integral;
-* ``grid`` (``lattice``, ``convolution``, ``discounting``): composition on a lattice, by tilting and one Fourier transform.
+* ``grid`` (``lattice``, ``convolution``, ``discounting``): composition on a lattice, by tilting and Fourier transforms.
 """
 
 __all__: list[str] = []  # each file is imported by its name

@@ -15,7 +15,7 @@ from discreet.mechanisms.factorization.banded import Banded, NormalisedBanded
 from discreet.mechanisms.factorization.banded_inverse import BandedInverse
 from discreet.mechanisms.factorization.blt import BLT
 from discreet.mechanisms.factorization.dense import Dense, nuclear_bound
-from discreet.mechanisms.factorization.kept_bins import kept_bins_event
+from discreet.mechanisms.factorization.kept_bins import kept_bins_event, why_not_amplified
 from discreet.mechanisms.factorization.lambda_cgd import LambdaCGD
 from discreet.mechanisms.factorization.participation import Bound, Pattern
 from discreet.mechanisms.factorization.square_root import SquareRoot
@@ -40,4 +40,5 @@ __all__ = [
     "kept_bins_event",
     "noise_matrix",
     "nuclear_bound",
+    "why_not_amplified",
 ]

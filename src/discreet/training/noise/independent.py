@@ -39,10 +39,7 @@ class Independent(Noise):
         """One event a step, or a period."""
         k = participation.period
         least = multipliers if k == 1 else [min(multipliers[i : i + k]) for i in range(0, len(multipliers), k)]
-        parts = [
-            participation.sampled(_gaussian(participation, z)) * count for z, count in sorted(Counter(least).items())
-        ]
-        return sum(parts, events.Composed(events=()))
+        return participation.run({_gaussian(participation, z): n for z, n in sorted(Counter(least).items())})
 
     def release(self, step: Step, total: Sequence[Tensor], gaussians: Gaussians) -> None:
         """Fresh noise, in place."""

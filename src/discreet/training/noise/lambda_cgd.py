@@ -36,8 +36,9 @@ class LambdaCGD(Correlated):
     Reference: DP-λCGD (arXiv:2601.22334).
 
     >>> from discreet.training.sampling.participation import KeptBinsDealing
-    >>> print(LambdaCGD(back=0.5).event(KeptBinsDealing(8), [2.0] * 8))
-    Gaussian(noise_multiplier=1.73206)
+    >>> event = LambdaCGD(back=0.5).event(KeptBinsDealing(8), [2.0] * 16)
+    >>> type(event).__name__, event.bins, [round(product, 3) for product in event.products[:3]]
+    ('KeptBins', 8, [2.677, 1.346, 0.689])
     """
 
     back: float | None = None

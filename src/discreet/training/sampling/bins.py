@@ -44,7 +44,8 @@ class BallsInBins(Sampler):
 class KeptBins(BallsInBins):
     """Every record falls into one of the batches of a pass at random, and is in that batch in every pass.
 
-    For correlated noise: steps of a record are a pass apart. No amplification is claimed.
+    For correlated noise: steps of a record are a pass apart. The bin is secret and drawn once, so the run is amplified
+    once; with independent noise, bins that are drawn anew cost less.
     """
 
     kept = True

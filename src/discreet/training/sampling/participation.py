@@ -12,7 +12,7 @@ participation             adjacency     an event on one draw
 ``FixedSizeSampling``     replace       FixedSizeSampled(rate, event)
 ``BallsInBinsDealing``    add-remove    BallsInBins(k, event), once in k steps
 ``ShuffledDealing``       replace       Shuffled(event), once in k steps, without amplification
-``KeptBinsDealing``       add-remove    the event, once in k steps, without amplification
+``KeptBinsDealing``       add-remove    BallsInBins(k, all events of the run together)
 ``FixedOrderDealing``     zero-out      the event, once in k steps, without amplification
 ``CyclicPoisson...``      add-remove    PoissonSampled(rate, event), once in as many steps as parts
 ========================  ============  =======================================================
@@ -24,13 +24,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.events import Event
-from discreet.mechanisms.factorization import Pattern, Strategy
+from discreet.mechanisms.factorization import Pattern, Strategy, kept_bins_event, why_not_amplified
 
 __all__ = [
     "BallsInBinsDealing",
@@ -63,6 +64,11 @@ class Participation(ABC):
         """A record takes part in at most one of so many steps, counted from a multiple of it; one: in any step."""
         return 1
 
+    @property
+    def keeps_place(self) -> bool:
+        """Whether a record's step of a period is the same in all periods."""
+        return False
+
     def pattern(self, steps: int) -> Pattern:
         """In which steps of a run one record may take part, for correlated noise; refused where it may be in any."""
         raise ValueError(
@@ -79,6 +85,10 @@ class Participation(ABC):
     @abstractmethod
     def sampled(self, event: Event) -> Event:
         """The cost of ``event`` on the records of one draw: of a step, or of a period in which each step runs it."""
+
+    def run(self, counts: Mapping[Event, int]) -> Event:
+        """The cost of a run in which so many draws run each event; every draw is a fresh one, unless said otherwise."""
+        return sum((self.sampled(event) * count for event, count in counts.items()), events.Composed(events=()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,12 +171,8 @@ class ShuffledDealing(Participation):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptBinsDealing(Participation):
-    """Every record falls into one of the steps of a pass, at random and by itself, and keeps it in every pass.
-
-    No amplification is claimed: the bins may be known. A record that comes or goes moves no other, so the price holds
-    under add-remove.
-    """
+class _SamePlace(Participation):
+    """Every record has one step of a pass, the same in all passes."""
 
     steps_per_pass: int
 
@@ -175,18 +181,47 @@ class KeptBinsDealing(Participation):
         """A pass."""
         return self.steps_per_pass
 
+    @property
+    def keeps_place(self) -> bool:
+        """In every pass."""
+        return True
+
     def pattern(self, steps: int) -> Pattern:
         """Once a pass, at the same place."""
         return Pattern.passes(steps, self.steps_per_pass)
 
+
+@dataclass(frozen=True, slots=True)
+class KeptBinsDealing(_SamePlace):
+    """Every record falls into one of the steps of a pass, at random and by itself, and keeps it in every pass.
+
+    Amplified by not knowing the bin, once for the whole run. A record that comes or goes moves no other, so the price
+    holds under add-remove.
+    """
+
     def sampled(self, event: Event) -> Event:
-        """A pass, not amplified."""
-        return event
+        """All that a record meets in its bin."""
+        return events.BallsInBins(bins=self.steps_per_pass, event=event)
+
+    def run(self, counts: Mapping[Event, int]) -> Event:
+        """The bin is drawn once: all passes together are one mixture, and not one a pass."""
+        passes = sum((event * count for event, count in counts.items()), events.Composed(events=()))
+        return self.sampled(passes) if counts else passes
+
+    def correlated(self, strategy: Strategy, noise_multiplier: float) -> Event:
+        """Amplified where the matrix has no negative entry and a row a step, which the proof needs; elsewhere the bins
+        are taken as known."""
+        if why_not_amplified(strategy) is not None:
+            return Participation.correlated(self, strategy, noise_multiplier)
+        return kept_bins_event(strategy, self.steps_per_pass, noise_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
-class FixedOrderDealing(KeptBinsDealing):
-    """Every pass goes through the records in one order, which fixes their number: zero-out, or replace."""
+class FixedOrderDealing(_SamePlace):
+    """Every pass goes through the records in one order, which fixes their number: zero-out, or replace.
+
+    Not amplified: nothing is proved of a mixture over orders, in which a record's place depends on all others'.
+    """
 
     relation: Adjacency = Adjacency.ZERO_OUT
 
@@ -194,6 +229,10 @@ class FixedOrderDealing(KeptBinsDealing):
     def adjacency(self) -> Adjacency:
         """The number of records is public."""
         return self.relation
+
+    def sampled(self, event: Event) -> Event:
+        """A pass, not amplified."""
+        return event
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +252,11 @@ class CyclicPoissonSampling(Participation):
         """A turn of all parts."""
         return self.parts
 
+    @property
+    def keeps_place(self) -> bool:
+        """Its part."""
+        return True
+
     def pattern(self, steps: int) -> Pattern:
         """At every turn of its part."""
         return Pattern.passes(steps, self.parts)
@@ -222,7 +266,7 @@ class CyclicPoissonSampling(Participation):
         if strategy.bands > self.parts:
             raise ValueError(
                 f"CyclicPoisson has {self.parts} parts, but the noise has {strategy.bands} bands: the theorem needs a "
-                "part for every band. Use Banded noise of at most so many bands, or KeptBins, which does not amplify."
+                "part for every band. Use Banded noise of at most so many bands, or KeptBins."
             )
         gaussian = events.Gaussian(
             noise_multiplier=noise_multiplier / _sensitivity(strategy, Pattern.single(strategy.steps))
