@@ -121,15 +121,11 @@ def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
     """
     bits = get_bit_generator()
     fingerprint = _fingerprint(bits)
-    if fingerprint and fingerprint == _untouched and not _is_ours(bits):
+    if fingerprint and fingerprint == _untouched and bits not in _ours:
         return bits, fingerprint, None
     full: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    lasts = fingerprint and not _is_ours(bits) and not full["has_gauss"]
+    lasts = fingerprint and bits not in _ours and not full["has_gauss"]
     return bits, fingerprint, None if lasts else full
-
-
-def _is_ours(bits: np.random.BitGenerator) -> bool:
-    return any(bits is own for own in _ours)
 
 
 def _fingerprint(bits: np.random.BitGenerator) -> bytes:
