@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
@@ -52,23 +51,36 @@ class PaidOnce:
         self._lock = threading.RLock()
         self._answering = False
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _turn(self) -> _Turn:
         """Check, draw and note as one."""
-        if self._home != here():  # before the lock, which another thread may have held when it was copied
-            raise self._refusal(self._forked)
-        with self._lock:
-            if self._answering:
-                raise self._refusal("This was asked again from inside its own answer. Wait for the answer, then ask.")
-            self._answering = True
-            try:
-                yield
-            finally:
-                self._answering = False
+        return _Turn(self)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Refuse ``copy``, ``deepcopy`` and ``pickle``."""
         raise TypeError(self._copied)
+
+
+class _Turn:
+    """A session's lock, from the check to the note. (A generator would do, but takes a while, and steps are short.)"""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: PaidOnce) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        session = self._session
+        if session._home != here():  # before the lock, which another thread may have held when it was copied
+            raise session._refusal(session._forked)
+        session._lock.__enter__()
+        if session._answering:
+            session._lock.__exit__(None, None, None)
+            raise session._refusal("This was asked again from inside its own answer. Wait for the answer, then ask.")
+        session._answering = True
+
+    def __exit__(self, *_: object) -> None:
+        self._session._answering = False
+        self._session._lock.__exit__(None, None, None)
 
 
 def one_at_a_time(

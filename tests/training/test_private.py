@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import html
 import math
 
 import numpy as np
@@ -562,3 +563,24 @@ def test_users_that_do_not_name_each_record_are_found_before_the_charge():
 
     with pytest.raises(ValueError, match="one user for each record"):
         private(sampler=PerUser(batch_size=2, dataset_size=6, users=range(N - 1)), book=Unpaid())
+
+
+def test_a_report_escapes_the_words_of_a_run_and_says_which_had_a_seed():
+    """What a label and a reason say is shown, never run; a run with a seed, or in debug mode, is not called private."""
+    book = dp.Ledger("sqlite://").open("<b>survey", epsilon=9.0, delta=1e-5)
+    kinds = [
+        {"label": "<script>alert(1)</script>"},
+        {"unverified": "<img src=x onerror=1>"},
+        {"label": "for eyes", "debug": True},
+        {"label": "seed", "rng": 3},
+    ]
+    for options in kinds:
+        private(book=book, noise_multiplier=3.0, epochs=1, **{"rng": None, **options})
+    entries = [entry for entry in book.entries() if entry.kind == "charge"]
+    assert [entry.seeded for entry in entries] == [False, False, True, True]
+    assert ["not private" in entry.label for entry in entries] == [False, False, True, False]  # of debug mode
+    page = dp.report(book).html()
+    for tag in ("<script>alert", "<img src=x", "<b>survey"):
+        assert tag not in page
+        assert html.escape(tag) in page
+    assert "2 of 4 releases" in page

@@ -28,10 +28,12 @@ from discreet.sessions import here
 __all__ = ["SecretStates", "States", "draw_from", "key_all", "twister", "was_seeded"]
 
 _WORDS = 624  # of a Mersenne twister's state, 32 bits each
+_BYTES = 4 * (_WORDS + 1)  # with the place of the next word
+_PYTHON: Any = random._inst
 _KEY = 4  # words of 64 bits, for generators that spread a seed over their state by themselves
 
 _ours: list[np.random.MT19937] = []  # what NumPy's global functions draw from while the states are ours
-_python: tuple[Any, Any] = (None, None)  # a fingerprint of Python's generator, and the state that it is of
+_seen: tuple[Any, memoryview] = (None, memoryview(b""))  # the twister of NumPy's that was read last, and its state
 _untouched = b""  # the state of the user's, when we last put it back without a normal number in store
 
 
@@ -42,14 +44,14 @@ class States:
     NumPy's global functions draw from a bit generator of the user's, which is set aside, not copied.
     """
 
-    python: Any
+    python: tuple[Any, Any]  # the words, and a normal number in store
     numpy: tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]  # the last where the first two are not all
     torch: list[tuple[Any, Any]]
 
     @classmethod
     def now(cls) -> States:
         """As they are."""
-        return cls(_python_now(), _numpy_now(), [(each, each.get_state()) for each in _torch_generators()])
+        return cls(_python_now(), _numpy_now(), _torch_now())
 
     def restore(self) -> None:
         """Put them back."""
@@ -77,41 +79,37 @@ class States:
         return self.python == other.python and numpy[0] == numpy[1] and torch[0] == torch[1]
 
 
-def _python_now() -> Any:
-    """The state of Python's generator; the very same object where nothing was drawn since it was asked or set last.
-
-    To make that tuple of 625 numbers takes longer than all else here.
-    """
-    global _python
-    fingerprint = _python_fingerprint()
-    if fingerprint is None or fingerprint != _python[0]:
-        _python = fingerprint, random.getstate()
-    return _python[1]
+def _python_now() -> tuple[Any, Any]:
+    words, process = _python_words(), _PYTHON
+    return (random.getstate() if words is None else bytes(words)), process.gauss_next
 
 
-def _set_python(state: Any) -> None:
-    global _python
-    random.setstate(state)
-    _python = _python_fingerprint(), state
-
-
-def _python_fingerprint() -> Any:
-    """All of the state of Python's generator, read where it lies; none on a Python that keeps it elsewhere."""
-    process: Any = random._inst
-    return (_python_words(), process.gauss_next) if _python_is_readable() else None
-
-
-def _python_words() -> bytes:
-    # CPython's object: what every object begins with, the place of the next word, the words
-    return ctypes.string_at(id(random._inst) + object.__basicsize__, 4 * (1 + _WORDS))
+def _set_python(state: tuple[Any, Any]) -> None:
+    words = _python_words()
+    if words is None:
+        random.setstate(state[0])
+    else:
+        words[:] = state[0]
+    _PYTHON.gauss_next = state[1]
 
 
 @cache
-def _python_is_readable() -> bool:
-    if sys.implementation.name != "cpython" or type(random._inst).__basicsize__ < 4 * (1 + _WORDS):
-        return False
+def _python_words() -> memoryview | None:
+    """The state of Python's generator where it lies: to make the tuple of 625 numbers that Python calls its state, or
+    to set it, takes longer than all else here. None on a Python that keeps it elsewhere, or may move it meanwhile."""
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
+    if type(_PYTHON).__basicsize__ < object.__basicsize__ + _BYTES:
+        return None
+    # CPython's object: what every object begins with, the place of the next word, the words
+    view = _memory(id(_PYTHON) + object.__basicsize__)
     *words, place = random.getstate()[1]
-    return _python_words() == np.array([place, *words], np.uint32).tobytes()
+    return view if bytes(view) == np.array([place, *words], np.uint32).tobytes() else None
+
+
+def _memory(address: int) -> memoryview:
+    """A twister's state of 624 words and a place, as bytes that can be read and written."""
+    return memoryview((ctypes.c_ubyte * _BYTES).from_address(address)).cast("B")
 
 
 def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
@@ -123,23 +121,22 @@ def _numpy_now() -> tuple[np.random.BitGenerator, bytes, dict[str, Any] | None]:
     """
     bits = get_bit_generator()
     fingerprint = _fingerprint(bits)
-    if fingerprint and fingerprint == _untouched and not _is_ours(bits):
+    if fingerprint and fingerprint == _untouched and bits not in _ours:
         return bits, fingerprint, None
     full: Any = np.random.get_state(legacy=False)  # noqa: NPY002
-    lasts = fingerprint and not _is_ours(bits) and not full["has_gauss"]
+    lasts = fingerprint and bits not in _ours and not full["has_gauss"]
     return bits, fingerprint, None if lasts else full
-
-
-def _is_ours(bits: np.random.BitGenerator) -> bool:
-    return any(bits is own for own in _ours)
 
 
 def _fingerprint(bits: np.random.BitGenerator) -> bytes:
     """The state of a Mersenne twister, read where it lies: NumPy's own ``state`` takes a hundred times as long. Nothing
     of other kinds."""
+    global _seen
     if type(bits) is not np.random.MT19937:
         return b""
-    return ctypes.string_at(bits.ctypes.state_address, 4 * (_WORDS + 1))
+    if _seen[0] is not bits:  # kept alive, so that its memory is its own
+        _seen = bits, _memory(bits.ctypes.state_address)
+    return bytes(_seen[1])
 
 
 def key_all(rng: Rng) -> int:
@@ -184,11 +181,14 @@ class SecretStates:
     def __init__(self) -> None:
         self._home: Any = None
         self._in_use = False
-        self._bits = np.random.MT19937(0)
-        _ours.append(self._bits)
+        self._replace_bits()
         self._python: Any = None  # a state, or none: to be drawn
-        self._numpy = b""
-        self._torch: list[tuple[Any, Any]] = []
+        self._torch: list[tuple[Any, Any, bytes]] = []  # a generator, its state, and the same as bytes
+
+    def _replace_bits(self) -> None:
+        self._bits, self._numpy = np.random.MT19937(0), b""  # the second is a state, or nothing: to be drawn
+        self._words = _memory(self._bits.ctypes.state_address)
+        _ours.append(self._bits)
 
     def install(self, rng: Rng) -> int:
         """Give every generator its state, new ones from ``rng``; returns what torch will call its seed."""
@@ -202,18 +202,21 @@ class SecretStates:
         else:
             _set_python(self._python)
         if get_bit_generator() is self._bits:  # left by a pass that was never closed: the user's now
-            self._bits, self._numpy = np.random.MT19937(0), b""
-            _ours.append(self._bits)
-        if self._numpy and _fingerprint(self._bits) == self._numpy:
+            self._replace_bits()
+        if self._numpy and bytes(self._words) == self._numpy:
             set_bit_generator(self._bits)
         else:
             _key_numpy(self._bits, rng)
-            self._numpy = _fingerprint(self._bits)
-        for each, state in self._torch:
-            each.set_state(state)
-        if not self._torch:
+            self._numpy = bytes(self._words)
+        return self._install_torch(rng)
+
+    def _install_torch(self, rng: Rng) -> int:
+        if len(self._torch) == len(_torch_generators()):  # devices may have come since
+            for each, state, _ in self._torch:
+                each.set_state(state)
+        else:
             _key_torch(rng)
-            self._torch = [(each, each.get_state()) for each in _torch_generators()]
+            self._torch = [(each, state, state.numpy().tobytes()) for each, state in _torch_now()]
         return int(self._torch[0][0].initial_seed()) if self._torch else 0
 
     def retire(self) -> None:
@@ -221,24 +224,24 @@ class SecretStates:
         if not self._in_use:
             return
         self._in_use = False
-        if _python_now() is not self._python:
+        if _python_now() != self._python:
             self._python = None
-        if _fingerprint(self._bits) != self._numpy:
+        if bytes(self._words) != self._numpy:
             self._numpy = b""
-        now = _torch_generators()
-        if len(now) != len(self._torch) or not all(_equal(each.get_state(), state) for each, state in self._torch):
-            self._torch = []
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two states of a generator of torch's are the same."""
-    return bool(one.numpy().tobytes() == other.numpy().tobytes())
+        for each, _, kept in self._torch:
+            if each.get_state().numpy().tobytes() != kept:
+                self._torch = []
+                break
 
 
 def was_seeded(tag: int) -> bool:
     """Whether somebody has seeded torch since it was keyed."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.default_generator.initial_seed() != tag
+
+
+def _torch_now() -> list[tuple[Any, Any]]:
+    return [(each, each.get_state()) for each in _torch_generators()]
 
 
 def _torch_generators() -> list[Any]:

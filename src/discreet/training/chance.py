@@ -65,7 +65,7 @@ class Chance:
         self._streams = streams
         self._left: States | None = None  # of the user's generators, when a loop was left with a batch out
         self._held: list[Any] = []  # generators that the user's objects hold
-        self._put_back: Callable[[], None] = lambda: None
+        self._put_back: Callable[[], None] | None = None
 
     @property
     def secret(self) -> bool:
@@ -91,8 +91,9 @@ class Chance:
 
     def end_held(self) -> None:
         """Generators of the user's objects go on where they were."""
-        self._put_back()
-        self._put_back = lambda: None
+        if self._put_back is not None:
+            self._put_back()
+            self._put_back = None
 
     def leave(self) -> None:
         """The loop is left, and its last batch may yet have its step: then nothing may have been drawn since."""
@@ -163,7 +164,7 @@ class _Generators:
 
     def held_by(self, chance: Chance) -> bool:
         """Whether a pass of this run is open."""
-        return any(chance is other for other in self._open)
+        return chance in self._open
 
     def users_torch(self) -> Tensor:
         """The state of torch's generator that the user will find again."""
@@ -190,7 +191,7 @@ class _Generators:
         with self._lock:
             if not self.held_by(chance):
                 return
-            self._open = [other for other in self._open if other is not chance]
+            self._open.remove(chance)
             if self._open or self._users is None:
                 return
             self._secret.retire()

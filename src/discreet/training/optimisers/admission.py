@@ -123,10 +123,10 @@ def refuse_plan(optimizer: Optimizer, plan: Any) -> None:
 
 def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
-    for path, module in model.named_modules():  # named_parameters takes twice as long, and this runs at every step
-        for key, p in module._parameters.items():
+    for module in model.modules():  # this runs at every step, and names take a while
+        for p in module._parameters.values():
             if p is not None and p.requires_grad and id(p) not in known:
-                name = f"{path}.{key}" if path else key
+                name = next(name for name, other in model.named_parameters() if other is p)
                 raise PrivateTrainingError(
                     f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
                     "its gradient. Freeze it with requires_grad_(False), or make a new plan."
