@@ -24,7 +24,7 @@ class Query:
     shown: int
     names: tuple[str | None, ...]  # as they must be; none where a column has no alias
     loose: tuple[bool, ...]
-    wide: tuple[float, ...]  # what a column may be off by
+    wide: tuple[float, ...]  # what a column may be off by; zero where noise cannot change it
     limit: int | None = None
     offset: int = 0
     exact_order: tuple[bool, ...] = ()  # which keys of the order noise leaves alone

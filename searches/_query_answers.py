@@ -20,7 +20,7 @@ def difference(query: Query, names: list[str], rows: list[Any], expected: list[A
     if len(names) != query.shown or any(w is not None and w != n for n, w in zip(names, query.names, strict=True)):
         return f"columns are called {names}, not {query.names}"
     if query.private:  # small groups are not shown, and there is more noise
-        loud = [100 * most for most in query.wide]
+        loud = [max(2.0, 100 * most) for most in query.wide]
         known = [row for row in rows if any(_alike(row, other[: query.shown], query.loose, loud) for other in expected)]
         return "" if known == rows else "a row that DuckDB does not have"
     if query.empty_groups:
@@ -105,12 +105,18 @@ def _near(value: Any, truth: Any, loose: bool, wide: float) -> bool:
     if isinstance(value, bool) or isinstance(truth, bool):
         return value is truth
     if isinstance(value, float) and isinstance(truth, float):
-        return abs(value - truth) <= wide + 3e-3 * abs(truth) or (truth != truth and loose)
+        return abs(value - truth) <= (wide + 3e-3 * abs(truth) if wide else 1e-12 * abs(truth))
+    if isinstance(value, list) and isinstance(truth, list):
+        return len(value) == len(truth) and all(
+            _near(one, two, loose, wide) for one, two in zip(value, truth, strict=True)
+        )
     return type(value) is type(truth) and bool(value == truth)
 
 
 def plain(value: Any) -> Any:
     """Numbers as floats, points in time as such, what is missing as None: kinds that a person tells apart."""
+    if isinstance(value, (list, np.ndarray)):
+        return [plain(entry) for entry in value]
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or value is pd.NaT or (isinstance(value, float) and value != value):

@@ -19,7 +19,7 @@ class Item:
     text: str
     alias: str = ""
     loose: bool = False
-    wide: float = 0.02
+    wide: float = 0.0
     counts: bool = False  # whether noise cannot change it
     name: str | None = None
 
@@ -61,7 +61,12 @@ class Selects(Relations):
             return one
         other = self.aggregate()
         forms = [
-            lambda: replace(one, text=f"{one.text} + {other.text}", loose=one.loose or other.loose),
+            lambda: replace(
+                one,
+                text=f"{one.text} + {other.text}",
+                loose=one.loose or other.loose,
+                counts=one.counts and other.counts,
+            ),
             lambda: replace(one, text=f"2 * {one.text}"),
             lambda: replace(one, text=f"-{one.text}"),
             lambda: Item(f"{one.text} / COUNT(*)", loose=True, wide=one.wide),
