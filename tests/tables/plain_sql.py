@@ -124,7 +124,8 @@ def wrong(query: str, answer: Any, truth: Any) -> str:
         for name, item in zip(relation.columns, _items(query), strict=False)
     )
     said = difference(replace(asked, names=names), [str(name) for name in answer.columns], rows, expected)
-    ours, theirs = kinds(answer), kinds(relation.pl())[: asked.shown]
+    frame = relation.df() if isinstance(answer, pd.DataFrame) else relation.pl()  # pandas has no whole NULLs
+    ours, theirs = kinds(answer), kinds(frame)[: asked.shown]
     unlike = [pair for pair in zip(ours, theirs, strict=True) if pair not in ALIKE and pair[0] != pair[1]]
     return said or (f"columns hold {ours}, not {theirs}" if unlike else "")
 
