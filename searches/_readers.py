@@ -21,8 +21,20 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-__all__ = ["MARK", "SQL_TYPES", "TYPES", "WRITERS", "as_polars", "spark_writers", "spoil", "sql_table", "table"]
+__all__ = [
+    "MARK",
+    "SQL_TYPES",
+    "TYPES",
+    "WRITERS",
+    "as_polars",
+    "own_database",
+    "spark_writers",
+    "spoil",
+    "sql_table",
+    "table",
+]
 
+_CONNECT = duckdb.connect  # as it was before ``one_connection``
 ROWS = 6
 TIMES = "%Y-%m-%d %H:%M:%S"  # or pandas would write all times as days, unless one of them is none
 MARK, SPOILED = b"QQQQ", b"\xff\xfeQ\xc3"  # what is written, and what becomes of it in the file
@@ -143,7 +155,7 @@ def sql_table(kind: str, odd: int | None, note: bytes) -> Any:
     rows = ", ".join(
         f"({i}, '{last if i == ROWS else usual}', '{note.decode() if i == ROWS else 'ok'}')" for i in range(ROWS + 1)
     )
-    return duckdb.sql(f"SELECT i, CAST(v AS {kind}) AS v, note FROM (VALUES {rows}) AS t(i, v, note)")
+    return own_database().sql(f"SELECT i, CAST(v AS {kind}) AS v, note FROM (VALUES {rows}) AS t(i, v, note)")
 
 
 def spoil(path: Path) -> None:
@@ -171,8 +183,13 @@ def as_polars(rows: Any) -> Any:
     return pl.from_arrow(_arrow(rows))
 
 
+def own_database() -> Any:
+    """A database for one table: a time beyond DuckDB's calendar ends the whole database that it is written from."""
+    return _CONNECT(config={"threads": 1})
+
+
 def _relation(rows: Any) -> Any:
-    return duckdb.from_arrow(rows) if isinstance(rows, pa.Table) else rows
+    return own_database().from_arrow(rows) if isinstance(rows, pa.Table) else rows
 
 
 def _pandas_json(rows: Any, path: Path) -> None:

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -27,7 +26,18 @@ import pyarrow.parquet as pq
 import discreet as dp
 from discreet.encoding.sources import open_source
 from searches._containers import one_connection
-from searches._readers import MARK, SQL_TYPES, TYPES, WRITERS, as_polars, spark_writers, spoil, sql_table, table
+from searches._readers import (
+    MARK,
+    SQL_TYPES,
+    TYPES,
+    WRITERS,
+    as_polars,
+    own_database,
+    spark_writers,
+    spoil,
+    sql_table,
+    table,
+)
 
 DECLARED: dict[str, tuple[Any, str | None]] = {  # what is declared of v, or that it is the unit
     "numbers": (dp.Bounded(-5, 10), None),
@@ -54,7 +64,7 @@ def _relation(rows: Any) -> Any:
     """
     if any(pa.types.is_timestamp(kind) and kind.tz and kind.unit in ("s", "ms") for kind in rows.schema.types):
         raise TypeError("DuckDB stops at such times")
-    return duckdb.from_arrow(rows)
+    return own_database().from_arrow(rows)
 
 
 class Case(NamedTuple):
@@ -166,31 +176,55 @@ def check_statistics(
     return count
 
 
-def main(size: int | None = None) -> None:
-    """Try every ``size``-th case, or all; Spark's too, where there is Java."""
+def main(size: int | None = None, parts: list[str] | None = None) -> None:
+    """Try every ``size``-th case of each part, or all; a part is a container, or ``statistics``. Spark's need Java."""
     warnings.simplefilter("ignore")
-    session = _spark() if shutil.which("java") else None
-    every = list(cases([*WRITERS, *FRAMES, *([] if session is None else spark_writers(session))]))
-    seen: Counter[str] = Counter()
+    session = _spark() if shutil.which("java") and _needs_spark(parts) else None
+    every = [*WRITERS, *FRAMES, *([] if session is None else spark_writers(session)), "statistics"]
+    if unknown := sorted(set(parts or ()) - set(every)):
+        raise ValueError(f"there is no part {unknown[0]!r}; there are {', '.join(every)}")
     broken: list[str] = []
+    seen: Counter[str] = Counter()
     with one_connection():
-        for case in every[::size]:
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    seen += check(case, Path(folder), session)
-                except Exception as error:
-                    broken.append(f"{case}: {type(error).__name__}: {error}")
-        with tempfile.TemporaryDirectory() as folder:
-            neighbours = check_statistics(Path(folder))
-            if session is not None:
-                neighbours += check_statistics(Path(folder), session)
+        for part in parts or every:
+            seen_here, broken_here = _try_part(part, size, session)
+            seen, broken = seen + seen_here, broken + broken_here
+            print(f"readers, {part}: {_summary(seen_here, broken_here)}", flush=True)
     if session is not None:
         session.stop()
+    print(f"readers: {_summary(seen, broken)}")
     if broken:
-        raise AssertionError("\n".join([*broken[:40], f"{len(broken)} of {len(every[::size])} cases"]))
-    print(
-        f"readers: {len(every[::size])} cases, {seen['not written']} that their writer does not take; "
-        f"{seen['read']} pairs of tables read alike, {seen['refused']} refused alike, {neighbours} counts of neighbours"
+        raise AssertionError("\n".join([*broken[:40], f"{len(broken)} of {seen['cases']} cases"]))
+
+
+def _needs_spark(parts: list[str] | None) -> bool:
+    return not parts or any("Spark" in part or part == "statistics" for part in parts)
+
+
+def _try_part(part: str, size: int | None, session: Any) -> tuple[Counter[str], list[str]]:
+    """What was seen in a part, and what was wrong."""
+    seen: Counter[str] = Counter()
+    broken: list[str] = []
+    if part == "statistics":
+        with tempfile.TemporaryDirectory() as folder:
+            seen["neighbours"] += check_statistics(Path(folder))
+            if session is not None:
+                seen["neighbours"] += check_statistics(Path(folder), session)
+        return seen, broken
+    for case in list(cases([part]))[::size]:
+        seen["cases"] += 1
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                seen += check(case, Path(folder), session)
+            except Exception as error:
+                broken.append(f"{case}: {type(error).__name__}: {error}")
+    return seen, broken
+
+
+def _summary(seen: Counter[str], broken: list[str]) -> str:
+    return (
+        f"{seen['cases']} cases, {seen['not written']} that their writer does not take; {seen['read']} pairs of tables "
+        f"read alike, {seen['refused']} refused alike, {seen['neighbours']} counts of neighbours, {len(broken)} broken"
     )
 
 

@@ -130,6 +130,21 @@ ANSWERED = [
     "SELECT 100.0 * COUNT_IF(married) / COUNT(*) AS percent FROM visits",
     "SELECT city, COUNT(*) AS n FROM visits GROUP BY city ORDER BY n DESC LIMIT 3",
     "SELECT sex, AVG(income) FROM visits GROUP BY sex ORDER BY 2 DESC OFFSET 1",
+    # order, what is missing first or last, ties, names
+    "SELECT region, CASE WHEN COUNT(*) > 740 THEN COUNT(*) END AS n FROM visits GROUP BY region ORDER BY n DESC NULLS "
+    "FIRST, region LIMIT 3",
+    "SELECT region, CASE WHEN COUNT(*) > 740 THEN COUNT(*) END AS n FROM visits GROUP BY region ORDER BY n NULLS "
+    "FIRST, region DESC",
+    "SELECT educ, CASE WHEN COUNT(*) > 600 THEN 'many' END AS size, COUNT(*) AS n FROM visits GROUP BY educ ORDER BY "
+    "size DESC NULLS LAST, n LIMIT 4",
+    "SELECT region, sex, COUNT(*) > 370 AS large FROM visits GROUP BY ALL ORDER BY large LIMIT 5",
+    "SELECT sex AS region, COUNT(*) AS age FROM visits GROUP BY sex ORDER BY age DESC",
+    "SELECT COUNT(*) AS n, region FROM visits GROUP BY region ORDER BY region LIMIT 2 OFFSET 1",
+    'SELECT region, COUNT(*) AS "How many" FROM visits GROUP BY region ORDER BY "How many" DESC FETCH FIRST 2 ROWS '
+    "ONLY",
+    "SELECT educ, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total FROM visits GROUP BY educ ORDER BY n DESC",
+    "SELECT region, AVG(income) AS pay FROM visits GROUP BY region ORDER BY -COUNT(*), pay",
+    "SELECT married, educ, COUNT(*) AS n FROM visits GROUP BY married, educ ORDER BY 1 DESC, 3 DESC",
     # CTEs, subqueries, ROLLUP, CUBE, UNION
     "WITH adults AS (SELECT * FROM visits WHERE age >= 18) SELECT educ, COUNT(*) FROM adults GROUP BY educ",
     "SELECT band, AVG(wage) FROM (SELECT income / 12 AS wage, age > 40 AS band FROM visits WHERE hours > 5) GROUP BY 1",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from discreet.encoding.engines import Engine, as_columns
 
@@ -23,6 +24,8 @@ class DuckDB(Engine):
     def __init__(self, connection: Any = None) -> None:
         # our own; a user's relation brings a connection that cannot be asked for progress
         self._connection = connection
+        # the types of what was planned: asked after its EXPLAIN, DuckDB would bind every step of the query again
+        self._types: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
 
     def quote(self, name: str) -> str:
         escaped = name.replace('"', '""')
@@ -122,15 +125,16 @@ class DuckDB(Engine):
         return left.set_alias("left_").join(right.set_alias("right_"), condition, how="inner")
 
     def dry_run(self, frame: Any) -> list[Any]:
+        types = self._types[frame] = list(map(str, frame.types))
         try:
             frame.explain(format="json")  # half the price of the drawing, which a notebook would show
         except TypeError:  # of an older DuckDB
             frame.explain()
-        return as_columns([], len(frame.columns))
+        return as_columns([], len(types))
 
     def fetch(self, frame: Any, progress: Callable[[float], None] | None) -> list[Any]:
         if progress is None or self._connection is None:
-            return _columns(frame)
+            return self._columns(frame)
         # it counts, and prints nothing
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self._connection.execute(f"SET {setting}")
@@ -138,17 +142,17 @@ class DuckDB(Engine):
         watcher = threading.Thread(target=_watch, args=(self._connection, done, progress), daemon=True)
         watcher.start()
         try:
-            return _columns(frame)
+            return self._columns(frame)
         finally:
             done.set()
             watcher.join()
             progress(1.0)
 
-
-def _columns(frame: Any) -> list[Any]:
-    if all(str(kind) in _AS_ARRAYS for kind in frame.types):
-        return list(frame.fetchnumpy().values())
-    return as_columns(frame.fetchall(), len(frame.columns))
+    def _columns(self, frame: Any) -> list[Any]:
+        types = self._types.get(frame) or list(map(str, frame.types))
+        if all(kind in _AS_ARRAYS for kind in types):
+            return list(frame.fetchnumpy().values())
+        return as_columns(frame.fetchall(), len(types))
 
 
 def _watch(connection: Any, done: threading.Event, progress: Callable[[float], None]) -> None:

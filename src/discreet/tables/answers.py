@@ -98,7 +98,7 @@ def as_frame(
             import pandas as pd
 
             objects = {name: pd.Series(columns[name], dtype=object) for name in columns if name in unlisted}
-            return pd.DataFrame(columns | objects)
+            return pd.DataFrame({name: _whole_beside_missing(column) for name, column in columns.items()} | objects)
         import polars as pl
     return pl.DataFrame(columns, strict=False)
 
@@ -107,6 +107,20 @@ def as_table(facts: Mapping[str, str]) -> str:
     """Public facts as a table of HTML, for notebooks."""
     lines = [f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()]
     return f"<table>{''.join(lines)}</table>"
+
+
+def _whole_beside_missing(values: Any) -> Any:
+    """Whole numbers and truth values as such where one is missing; pandas would make floats, or objects, of them."""
+    import pandas as pd
+
+    entries = [value for value in values if value is not None] if isinstance(values, list) else []
+    if not entries or len(entries) == len(values):
+        return values
+    if all(isinstance(value, bool) for value in entries):
+        return pd.array(values, dtype="boolean")
+    if all(type(value) is int and abs(value) < 2**63 for value in entries):
+        return pd.array(values, dtype="Int64")
+    return values
 
 
 def _moments(values: list[float | None]) -> list[Any]:
