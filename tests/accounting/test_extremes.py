@@ -129,7 +129,7 @@ def test_a_tradeoff_curve_and_a_nested_selection_take_few_questions(monkeypatch)
 
 def test_the_profile_of_many_runs_takes_few_transforms(monkeypatch):
     """Of 10^9 answers each has a million points, and there were dozens, of which most said that epsilon is zero."""
-    from discreet.accounting.pld.composition import convolution
+    from discreet.accounting.pld import convolution
 
     sizes: list[int] = []
     plain = convolution.fft.irfft
@@ -271,7 +271,7 @@ def test_losses_beyond_floats_are_left_to_the_curves():
 
 def test_lower_bounds_compose_the_options_of_a_parallel_part_once(monkeypatch):
     """Each of dozens of lower laws composed them again: four seconds for one bound."""
-    from discreet.accounting.pld.composition import composite
+    from discreet.accounting.pld import composite
 
     calls = []
     composite._supremum.cache_clear()
