@@ -46,7 +46,8 @@ class Selects(Relations):
             return Item(f"AVG({x}){filtered}", loose=True, wide=0.05)
         if kind < 0.92:
             name = self.pick(["VAR_POP", "STDDEV", "STDDEV_POP", "VAR_SAMP"])
-            return Item(f"{name}({self.pick(self.of('number'))})", loose=True, wide=3.0)
+            # squares of incomes up to 1,000 have noise of about ten in a group of one or two rows
+            return Item(f"{name}({self.pick(self.of('number'))})", loose=True, wide=60.0)
         if kind < 0.96 and "age" in self.columns:
             return Item(
                 f"COUNT(DISTINCT {self.pick([c for c in ('sex', 'educ', 'region', 'age') if c in self.columns])})",
