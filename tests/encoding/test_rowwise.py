@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -113,3 +114,18 @@ def test_rows_are_read_apart() -> None:
 def test_the_search_sees_a_row_that_moves_others() -> None:
     with pytest.raises(AssertionError, match="other rows are read differently"):
         search.check("by shape", lambda rows: rows + len(rows), ROWS, 7)
+
+
+def test_what_a_function_says_of_a_record_is_said_to_nobody(recwarn):
+    """A signalling NaN makes NumPy warn where it is compared, and a function may warn by itself, or be told to raise."""
+
+    def compare(rows):
+        if np.isnan(rows[:, 0]).any():
+            warnings.warn("there is a record without a number", stacklevel=2)
+        return rows[:, 0] / (rows[:, 0] - 1) > 0
+
+    odd = np.array([0x7FF0000000000001], np.uint64).view(np.float64)
+    rows = np.append(np.arange(-5.0, 5.0), odd)[:, None]
+    with np.errstate(all="raise"):
+        assert map_rows(compare, rows, 11)[:3] == [True] * 3
+    assert not recwarn.list

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -76,7 +77,9 @@ def _ask(
     for place, (_, row) in block.items():
         at[place] = row
     try:
-        results = entries(function(_take(rows, at)))
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a function says of one record is said to nobody
+            results = entries(function(_take(rows, at)))
     except Exception:  # one record must not decide what is said of all others
         results = []
     if len(results) == BLOCK:
