@@ -117,7 +117,7 @@ def test_the_search_sees_a_row_that_moves_others() -> None:
 
 
 def test_what_a_function_says_of_a_record_is_said_to_nobody(recwarn):
-    """A signalling NaN makes NumPy warn where it is compared, and a function may warn by itself, or be told to raise."""
+    """A signalling NaN makes NumPy warn where it is compared; a function may warn by itself, or be told to raise."""
 
     def compare(rows):
         if np.isnan(rows[:, 0]).any():
