@@ -427,3 +427,11 @@ def test_nothing_is_said_from_below_of_a_pass_inside_a_sample():
     low, high = dp.epsilon_bounds(ev.PoissonSampled(rate=0.5, event=small), 1e-5)
     assert low == 0 < high
     assert dp.epsilon_bounds(ev.PoissonSampled(rate=0.5, event=small.event), 1e-5)[0] > 0
+
+
+def test_a_batch_whose_finest_law_floats_do_not_hold_is_priced_by_the_other():
+    """Alone it was left to the zCDP account, 37.42, while beside a Gaussian it cost 36.26."""
+    bins = ev.BallsInBins(bins=3, event=ev.DiscreteGaussian(sigma=0.2))
+    alone, together = (dp.epsilon(event, 1e-6) for event in (bins, bins + ev.Gaussian(noise_multiplier=1.9)))
+    assert alone == pytest.approx(36.088949, abs=1e-5)
+    assert alone < together

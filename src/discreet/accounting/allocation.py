@@ -227,10 +227,14 @@ class Allocation(Pair):
         return self.sharpened(1.0).heads(losses)
 
     def profile(self, losses: Array) -> Array:
-        """The better of the two laws'."""
+        """The better of the two laws', or the fast one's where floats do not hold the other."""
         values = self.sharpened(1.0).profile(losses)
         if (values < _FAST_DELTA).any():
-            values = (np.minimum if self.above else np.maximum)(values, self.sharpened(0.0).profile(losses))
+            try:
+                sharp = self.sharpened(0.0)
+            except NotCertified:
+                return values
+            values = (np.minimum if self.above else np.maximum)(values, sharp.profile(losses))
         return np.asarray(values)
 
 
