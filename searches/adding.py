@@ -21,6 +21,7 @@ from discreet import events as ev
 from discreet.accounting.pld.composition import TIGHT
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified
+from searches._progress import told
 from searches.event_trees import COUNTS, Grower
 
 __all__ = ["check", "main"]
@@ -204,14 +205,12 @@ def main(size: int | None = None, seed: int = 0) -> None:
     """Try so many trees, 10,000 by default, from a seed on."""
     tried: Counter[str] = Counter()
     started, broken, trees = time.process_time(), [], 10_000 if size is None else size
-    for number in range(seed, seed + trees):
+    for number in told("adding", range(seed, seed + trees)):
         try:
             tried += check(number)
         except Violation as error:
             broken.append(f"seed {number}: {error}")
             print(broken[-1], flush=True)
-        if number % 250 == 249:
-            print(f"adding: seed {number}, {time.process_time() - started:.0f} CPU seconds", flush=True)
     print(f"adding: {trees} trees in {time.process_time() - started:.0f} CPU seconds, {len(broken)} broken")
     print(", ".join(f"{name}: {count}" for name, count in sorted(tried.items())))
     if broken:
