@@ -115,7 +115,7 @@ def test_the_command_trains_what_a_file_says(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("said", "event"),
-    [('"LambdaCGD"', "Gaussian"), ('{ name = "Banded", bands = 2 }', "PoissonSampled"), ('"Independent"', "Poisson")],
+    [('"LambdaCGD"', "KeptBins"), ('{ name = "Banded", bands = 2 }', "PoissonSampled"), ('"Independent"', "Poisson")],
 )
 def test_a_file_names_its_noise(said, event, tmp_path, capsys):
     x = np.random.default_rng(0).normal(size=(100, 4))

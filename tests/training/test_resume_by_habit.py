@@ -11,8 +11,8 @@ from torch.utils.data import DataLoader
 
 import discreet as dp
 from discreet.training import Clipping, PrivateTrainingError, Quantile, make_private
-from discreet.training.marks import MARK
 from discreet.training.optimisers import DiSK
+from discreet.training.optimisers.marks import MARK
 from tests.training.loops import data, network, private, run, step
 
 STEPS = 12  # of the plan of ``private``: two passes of six

@@ -33,7 +33,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -150,8 +150,8 @@ def _checked_fact(fact: Fact[T] | None, leaf: Leaf) -> T | None:
     """What is stated, if it can be a price: a number below zero, or none at all, is refused here and reaches no sum."""
     found = None if fact is None else fact(leaf.event, leaf.adjacency)
     for value in found if isinstance(found, tuple) else (found,):
-        if isinstance(value, Real):  # NumPy's numbers, too
-            check_bound(float(value))
+        if isinstance(value, Real):  # NumPy's numbers, too; a whole number may be beyond floats
+            check_bound(cast("float", value))
     return found
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from discreet.reporting import Finding
+if TYPE_CHECKING:
+    from discreet.reporting import Finding
 
 __all__ = ["kept_findings"]
 
@@ -34,6 +35,8 @@ def _number(answer: Mapping[str, Any]) -> int:
 
 
 def _findings(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    from discreet.reporting import Finding  # heavy: no help text needs it
+
     rows = answer["rows"][:MOST]
     names = list(rows[0]) if rows else []
     columns = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]

@@ -16,15 +16,14 @@ from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wr
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.loader import PrivateLoader, checked
-from discreet.training.marks import mark_of
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.comparison import Auto, best_of
 from discreet.training.optimisers import admission
 from discreet.training.optimisers.hooks import OptimizerHooks
+from discreet.training.optimisers.marks import mark_of
 from discreet.training.plan import Plan, Schedule, planned
 from discreet.training.privacy import Privacy
-from discreet.training.rehearsal import made_up_batch, run_plainly
 from discreet.training.run import Batch, Run, label_of_charge
 from discreet.training.sampling import (
     BallsInBins,
@@ -38,6 +37,7 @@ from discreet.training.sampling import (
 )
 from discreet.training.sampling.pieces import what_made_up_records_judge
 from discreet.training.speed import Speed, check_speed
+from discreet.training.verification.rehearsal import made_up_batch, run_plainly
 from discreet.training.verification.verification import StepVerification
 
 with extra("torch"):

@@ -20,9 +20,9 @@ from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, rehearse_step, start, what_is_verified_in_part
-from discreet.training.rehearsal import made_up_batch
 from discreet.training.run import Run, label_of_charge
 from discreet.training.speed import Speed, check_speed
+from discreet.training.verification.rehearsal import made_up_batch
 
 with extra("torch"):
     import torch

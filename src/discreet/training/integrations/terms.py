@@ -25,9 +25,9 @@ from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, start
-from discreet.training.rehearsal import made_up_batch, run_plainly
 from discreet.training.run import Run, label_of_charge
 from discreet.training.speed import Speed
+from discreet.training.verification.rehearsal import made_up_batch, run_plainly
 
 with extra("torch"):
     import torch

@@ -7,8 +7,8 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.marks import MARK, mark_of, with_mark, without_mark
 from discreet.training.optimisers.admission import refuse_gradients, refuse_new_parameters
+from discreet.training.optimisers.marks import MARK, mark_of, with_mark, without_mark
 from discreet.training.optimisers.schedulers import follow_private_steps
 from discreet.training.run import Run
 from discreet.training.verification.listening import Listening
