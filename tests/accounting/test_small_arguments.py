@@ -34,6 +34,11 @@ def test_adding_never_lowers_either_bound_and_every_question_has_an_answer(block
     assert tried["law of both bounds"] > 1
 
 
+def test_a_loss_below_the_rounding_of_one_is_no_zero():
+    """The threshold of a replaced record was that of a loss of zero, whose event says less than the supremum."""
+    small_arguments.check(9924)
+
+
 MANY_SMALL = [
     (300.0, 10**13, 1e-9, 1e-6),
     (10.0, 3 * 10**13, 3e-8, 1e-5),

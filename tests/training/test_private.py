@@ -152,6 +152,13 @@ def test_a_sampler_states_its_price(name):
     assert math.isfinite(optimizer.privacy.epsilon(1e-5))
 
 
+def test_a_book_shows_no_more_than_what_was_asked_of_a_run():
+    """It was told the event alone, and showed 2.6 for a run that was asked for with 2."""
+    book = dp.Ledger("sqlite://").open("b", epsilon=6.0, delta=1e-5)
+    private(noise_multiplier=None, epsilon=2.0, delta=1e-6, epochs=2, book=book)
+    assert book.spent().epsilon == pytest.approx(2.0, abs=1e-6)
+
+
 def test_a_begun_pass_costs_a_pass():
     model, optimizer, loader = private(sampler="shuffled")
     step(model, optimizer, next(iter(loader)))

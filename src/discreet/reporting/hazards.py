@@ -80,8 +80,8 @@ def _workings(facts: dict[str, Any]) -> list[Row]:
         (
             "Noise of ordinary floating-point numbers",
             PART,
-            "The library's own releases draw noise on an exact grid. Of events that were charged by hand the ledger "
-            "knows only what was said.",
+            "The library's own releases draw noise on an exact grid, except private training, whose noise is drawn in "
+            "floats. Of events that were charged by hand the ledger knows only what was said.",
         ),
         (
             "Predictable random numbers",

@@ -38,6 +38,7 @@ class Plan:
     noise_schedule: Schedule | None = None
     clip_schedule: Schedule | None = None
     unit: str = ONE_RECORD
+    asked: tuple[float, float] | None = field(default=None, compare=False, repr=False)  # for what a book records
 
     def __post_init__(self) -> None:
         whole("steps", self.steps)
@@ -143,10 +144,11 @@ def planned(
         )
 
     # what runs is what was priced, and one thing for all pieces of a batch, whatever a schedule looks at
-    asked_once, clips = noise_schedule and cache(noise_schedule), clip_schedule and cache(clip_schedule)
+    once, clips = noise_schedule and cache(noise_schedule), clip_schedule and cache(clip_schedule)
+    asked = None if epsilon is None or delta is None else (epsilon, delta)
 
     def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, noise or Independent(), asked_once, clips, unit)
+        return Plan(sampler, clipping, z, steps, noise or Independent(), once, clips, unit, asked)
 
     if epochs is None:
         assert epsilon is not None

@@ -42,7 +42,8 @@ class ReplaceSampledGaussian(Pair):
         # q k y² - (1-q)(e^l - 1) y - q k e^l = 0 with y = e^{l/2} w: w - 1/w = 2(1-q) sinh(l/2)/(q k)
         log_ratio = math.log(1 - q) - math.log(q) + 0.5 / s**2
         with np.errstate(divide="ignore"):
-            log_sinh = np.abs(half) + np.log1p(-np.exp(-2 * np.abs(half))) - math.log(2)
+            # by expm1: a loss below 1e-16 is no zero, and any other threshold would say less than the supremum
+            log_sinh = np.abs(half) + np.log(-np.expm1(-2 * np.abs(half))) - math.log(2)
         log_w = np.sign(half) * _asinh_of_exp(log_sinh + log_ratio)
         return np.asarray(s**2 * (half + log_w))
 
