@@ -139,7 +139,8 @@ class Domain:
             return asked
         first, last = ends(self._bounds(name), True)
         if self.is_whole(name) and last - first <= asked.count:
-            return np.unique([self._bounds(name).low, *np.arange(first + 1, last), max(last, self._bounds(name).high)])
+            low, high = self._bounds(name).low, self._bounds(name).high
+            return (low, *map(float, np.arange(first + 1, last)), max(last, high))
         return asked.count if name in self.dependencies else asked
 
     def _bounds(self, name: str) -> Bounded:

@@ -117,8 +117,8 @@ def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: fl
     weights: Any = np.full(1, math.nan)
     for depth, share in enumerate(shares):
         starts = np.concatenate([cuts[:-1] for cuts in children])
-        ends_ = np.concatenate([cuts[1:] for cuts in children])
-        exact, noise = below[ends_] - below[starts], spending.deviation(share)
+        stops = np.concatenate([cuts[1:] for cuts in children])
+        exact, noise = below[stops] - below[starts], spending.deviation(share)
         noisy = spending.counts(np.append(points, exact) if depth == 0 else exact, share)
         if depth == 0:
             at_points, noisy = noisy[: len(points)], noisy[len(points) :]
@@ -126,10 +126,10 @@ def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: fl
             weights, noisy = np.array([max(float(noisy.sum()), noise)]), _only_certain(noisy, noise)
         found = _settle_children(noisy, children, weights, noise)
         enough = math.inf if depth == grid.depth - 1 else _ENOUGH * spending.deviation(shares[depth + 1])
-        is_open = (found >= enough) & (ends_ - starts > 1)
+        is_open = (found >= enough) & (stops - starts > 1)
         is_open[np.argsort(-found, kind="stable")[_MOST_OPEN:]] = False
-        leaves += zip(starts[~is_open].tolist(), ends_[~is_open].tolist(), found[~is_open].tolist(), strict=True)
-        children = [_cuts(*ends) for ends in zip(starts[is_open].tolist(), ends_[is_open].tolist(), strict=True)]
+        leaves += zip(starts[~is_open].tolist(), stops[~is_open].tolist(), found[~is_open].tolist(), strict=True)
+        children = [_cuts(*part) for part in zip(starts[is_open].tolist(), stops[is_open].tolist(), strict=True)]
         weights = found[is_open]
         if not children:
             break
@@ -148,12 +148,8 @@ def _cuts(start: int, end: int) -> Places:
 
 def _settle_children(noisy: Floats, children: list[Places], weights: Floats, noise: float) -> Floats:
     """What each parent's children weigh, by their noisy counts and the parent's weight."""
-    found, start = np.zeros(len(noisy)), 0
-    for cells, weight in zip(children, weights, strict=True):
-        part = slice(start, start + len(cells) - 1)
-        found[part] = _settle(noisy[part], float(weight), noise)
-        start += len(cells) - 1
-    return found
+    families = np.split(noisy, np.cumsum([len(cuts) - 1 for cuts in children])[:-1])
+    return np.concatenate([_settle(part, float(w), noise) for part, w in zip(families, weights, strict=True)])
 
 
 def _only_certain(noisy: Floats, noise: float) -> Floats:

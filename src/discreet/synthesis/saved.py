@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import whole
-from discreet.schema import Bounded, Categories, Declaration, declaration
+from discreet.schema import Bounded, Categories, Declaration, Unlisted, declaration
 from discreet.synthesis.column_shape import Shape
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind
@@ -121,6 +121,8 @@ def _as_schema_facts(facts: Declaration) -> dict[str, Any]:
         elif isinstance(column, Categories):
             other = {} if column.other is None else {"other": column.other}
             columns[name] = {"categories": list(column.values), **other}
-        else:
+        elif isinstance(column, Unlisted):
             columns[name] = {"unlisted": True}
+        else:
+            raise ValueError(f"Column {name!r} is {type(column).__name__}, which no model's file says.")
     return {"columns": columns} | ({} if facts.unit is None else {"unit": facts.unit})
