@@ -219,6 +219,8 @@ def test_the_report_shows_kept_answers_where_it_is_asked_to():
     kept = json.loads(next(folder.glob("*.json")).read_text())
     (folder / "99-stray.json").write_text(json.dumps(kept | {"entry": "99:f"}))  # of no entry here
     (folder / "1-stray.json").write_text(json.dumps(kept | {"question": "SELECT 1"}))
+    (folder / "1-damaged.json").write_bytes(b'{"entry": "\xff')
+    (folder / "1-list.json").write_text("[1]")
     run("report", "visits", "--ledger", "budget.db", "--out", "without.json")
     assert json.loads(Path("without.json").read_text())["findings"] == []
     run("report", "visits", "--ledger", "budget.db", "--answers", "--out", "with.json")

@@ -24,9 +24,18 @@ def kept_findings(folder: Path | None, releases: Mapping[int, str]) -> list[Find
     if folder is None or not folder.is_dir():
         return []
     kept = sorted(folder.glob("*-*.json"), key=lambda path: (len(path.name.partition("-")[0]), path.name))
-    answers = [json.loads(path.read_text(encoding="utf-8")) for path in kept]
+    answers = [answer for path in kept if (answer := _read(path)) is not None]
     known = [answer for answer in answers if releases.get(_number(answer)) == answer.get("question")]
     return [finding for answer in known for finding in _findings(answer)]
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    """What a file holds, if that can be an answer."""
+    try:
+        held = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:  # no JSON, or no text
+        return None
+    return held if isinstance(held, dict) else None
 
 
 def _number(answer: Mapping[str, Any]) -> int:
