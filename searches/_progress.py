@@ -9,7 +9,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-def told(name: str, items: Iterable[Item], every: int = 250) -> Iterator[Item]:
+def with_progress(name: str, items: Iterable[Item], every: int = 250) -> Iterator[Item]:
     """The items, with a line after so many of them."""
     started = time.process_time()
     for number, item in enumerate(items, 1):

@@ -21,7 +21,7 @@ from discreet import events as ev
 from discreet.accounting.pld.composition import TIGHT
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified
-from searches._progress import told
+from searches._progress import with_progress
 from searches.event_trees import COUNTS, Grower
 
 __all__ = ["check", "main"]
@@ -205,7 +205,7 @@ def main(size: int | None = None, seed: int = 0) -> None:
     """Try so many trees, 10,000 by default, from a seed on."""
     tried: Counter[str] = Counter()
     started, broken, trees = time.process_time(), [], 10_000 if size is None else size
-    for number in told("adding", range(seed, seed + trees)):
+    for number in with_progress("adding", range(seed, seed + trees)):
         try:
             tried += check(number)
         except Violation as error:

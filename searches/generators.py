@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.auditing import ReplayError, replay
 from discreet.random.process import States
-from searches._progress import told
+from searches._progress import with_progress
 
 SIZE, SEED = 137, 30
 
@@ -59,7 +59,7 @@ def main(size: int | None = None) -> None:
 
     rng, cases, broken = random.Random(SEED), every_case(), []
     rng.shuffle(cases)
-    for place in told("generators", range(size or SIZE), 50):
+    for place in with_progress("generators", range(size or SIZE), 50):
         try:
             check(cases[place % len(cases)], rng.randrange(2**32))
         except AssertionError as error:

@@ -8,7 +8,7 @@ from collections import Counter
 from searches._containers import one_connection
 from searches._odd import FLOATS, OBJECTS, TEXTS, WHOLE
 from searches._planting import Broken, check_record, plant_record
-from searches._progress import told
+from searches._progress import with_progress
 from tests.operations.contract import every_case
 
 SIZE = 2000
@@ -19,7 +19,7 @@ def main(size: int | None = None, seed: int = 29) -> None:
     rng, cases = random.Random(seed), [case for case in every_case() if not case.bound]
     counts, broken, planted = Counter[str](), Counter[str](), SIZE if size is None else size
     with one_connection():
-        for number in told("odd records", range(planted)):
+        for number in with_progress("odd records", range(planted)):
             case, odd = cases[number % len(cases)], rng.choice(rng.choice([FLOATS, WHOLE, TEXTS, OBJECTS, OBJECTS]))
             try:
                 answered = check_record(case, plant_record(case, odd, rng))

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from discreet.errors import DiscreetError
 from discreet.training import Speed, make_private
-from searches._progress import told
+from searches._progress import with_progress
 
 WORDS, STEPS, WIDTH, CLASSES = 12, 6, 8, 3
 RECORDS, BATCH, PIECE = 64, 16, 5
@@ -182,7 +182,7 @@ def main(size: int | None = None) -> None:
     seeds = range(SEEDS if size is None else size)
     usual = list(itertools.product(MODELS, seeds, [""]))
     strange = list(itertools.product(MODELS, range(-(-len(seeds) // 10)), ODD))
-    for name, seed, odd in told("plain", usual + strange, 200):
+    for name, seed, odd in with_progress("plain", usual + strange, 200):
         try:
             trained(name, seed, odd)
         except DiscreetError as error:

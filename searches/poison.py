@@ -10,7 +10,7 @@ import itertools
 import logging
 import warnings
 
-from searches._progress import told
+from searches._progress import with_progress
 from tests.training.poison import cases, check, layers
 
 
@@ -18,5 +18,5 @@ def main(size: int | None = None) -> None:
     """Try the first ``size`` cases, layer by layer; all of them by default."""
     warnings.simplefilter("ignore")
     logging.getLogger("discreet.training").setLevel(logging.ERROR)
-    tried = sum(check(case) for case in told("poison", itertools.islice(cases(), size)))
+    tried = sum(check(case) for case in with_progress("poison", itertools.islice(cases(), size)))
     print(f"poison: {tried} cases over {len(layers())} layers, others' part as it was in all of them")

@@ -22,7 +22,7 @@ from discreet.estimators.kmeans import _nearest
 from discreet.estimators.sums import cut, in_ball, scale_to_unit
 from discreet.linear.kernels import scores
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from searches._progress import told
+from searches._progress import with_progress
 
 SIZE, SEED = 1000, 30
 Rows = NDArray[np.float64]
@@ -32,7 +32,7 @@ Way = Callable[[Rows], Any]
 def main(size: int | None = None, seed: int = SEED) -> None:
     """Try ``size`` tables, each with every way; raise at the first row that another one moved."""
     rng, tried = np.random.default_rng(seed), Counter[str]()
-    for _ in told("rows", range(SIZE if size is None else size), 100):
+    for _ in with_progress("rows", range(SIZE if size is None else size), 100):
         rows = _table(rng)
         leaves = int(rng.integers(len(rows)))
         for name, way in _ways(rng, rows.shape[1]).items():

@@ -188,5 +188,5 @@ def test_few_whole_numbers_are_cells_each_and_nothing_is_measured_within_them():
     schema = Schema(n=Bounded(1, 16, missing=1, whole=True))
     plan = TableSynthesizer(1.0, 1e-9, bins=PrivateBins(16)).operation(schema).plan
     assert plan.domain.sizes == (16,)
-    assert plan.domain.shaped == ()
+    assert plan.domain.columns_to_measure == ()
     assert plan.share("values") == 0

@@ -96,13 +96,13 @@ class Shape:
         rest = np.append(0.0, np.cumsum(np.where(np.isin(np.arange(len(weights)), heavy), 0.0, weights)))
         edges = sorted({self.edges[0], self.edges[-1], *alone})
         for parts in range(min(count, int(rest[-1] / least)) if least > 0 else count, 1, -1):
-            inner = self._passing(rest, rest[-1] * np.arange(1, parts) / parts)
+            inner = self._edges_at(rest, rest[-1] * np.arange(1, parts) / parts)
             found = sorted({self.edges[0], self.edges[-1], *alone, *inner})
             if len(found) <= count + 1:
                 return tuple(found)
         return tuple(edges)
 
-    def _passing(self, cumulative: Floats, goals: Floats) -> list[float]:
+    def _edges_at(self, cumulative: Floats, goals: Floats) -> list[float]:
         """Where a cumulative weight passes each goal; whole columns are cut at whole numbers, atoms not at all."""
         leaf = np.clip(np.searchsorted(cumulative, goals, side="left") - 1, 0, len(self.weights) - 1)
         low, high = self._edges[leaf], self._edges[leaf + 1]

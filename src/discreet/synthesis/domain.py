@@ -156,7 +156,7 @@ class Domain:
         return {name: asked for name, asked in found.items() if isinstance(asked, PrivateBins)}
 
     @cached_property
-    def shaped(self) -> tuple[str, ...]:
+    def columns_to_measure(self) -> tuple[str, ...]:
         """The columns whose shape is measured: bounded ones with more numbers than cells."""
         schema = self.declaration.schema
         return tuple(n for n in self.names if isinstance(schema[n], Bounded) and not self._is_listed(n))

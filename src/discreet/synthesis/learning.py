@@ -81,8 +81,8 @@ class _LearningRun:
         """The domain with the shape of each bounded column, and cells that were cut by it where none are declared."""
         domain = self.plan.domain
         shapes = dict[str, Shape]()
-        for name in domain.shaped:
-            share = self.plan.share("values") / len(domain.shaped)
+        for name in domain.columns_to_measure:
+            share = self.plan.share("values") / len(domain.columns_to_measure)
             shapes[name] = measure_shape(domain.grid(name), domain.numbers(rows, name), self.spending, share)
         noise = self.spending.deviation(self.plan.share("columns") / len(domain.names))
         return domain.with_shapes(shapes, least=_LIGHTEST * noise) if shapes else domain

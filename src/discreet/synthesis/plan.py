@@ -78,7 +78,7 @@ class SynthesisPlan:
 
     def share(self, name: str) -> float:
         """The budget of a stage."""
-        used = {stage: part for stage, part in SHARES.items() if stage != "values" or self.domain.shaped}
+        used = {stage: part for stage, part in SHARES.items() if stage != "values" or self.domain.columns_to_measure}
         return self.rho * _INSIDE * used.get(name, 0.0)
 
     def with_whole(self, names: Collection[str]) -> SynthesisPlan:
