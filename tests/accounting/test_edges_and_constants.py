@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import discreet as dp
+from discreet.accounting import rdp
 from discreet.accounting.calibration import _bracket
 from discreet.accounting.conversion import rdp_to_delta
 from discreet.accounting.gaussian import _SLACK, _smallest, profile_delta
@@ -13,6 +14,7 @@ from discreet.accounting.guarantees import _account
 from discreet.accounting.leaves.noise import _discrete_gaussian_pair
 from discreet.accounting.leaves.selections import _hull
 from discreet.accounting.outward import growth
+from discreet.accounting.pld import convolution
 from discreet.accounting.pld.atoms import Atoms
 from discreet.accounting.pld.convolution import Composition
 from discreet.accounting.pld.grid import LossGrid
@@ -147,6 +149,19 @@ def test_parallel_parts_cost_what_the_costliest_does_wherever_it_stands(events):
     assert dp.epsilon(ev.Parallel(events=tuple(parts)), delta=0.0) == 2.0
 
 
+@pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-5, 0.1])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 8.0])
+def test_parallel_parts_of_several_kinds_cost_no_more_than_the_costliest_alone(epsilon, delta):
+    """Each has its own account, and shares a lattice with none."""
+    noise = dp.mechanisms.Gaussian(sensitivity=1.0, epsilon=epsilon, delta=delta).event
+    counts = ev.Laplace(noise_multiplier=2 / epsilon) + ev.DiscreteLaplace(scale=4 / epsilon) * 2
+    each = [dp.epsilon(event, delta) for event in (noise, counts)]
+    assert dp.epsilon(noise | counts, delta) == dp.epsilon(counts | noise, delta) == max(each)
+    low, high = dp.epsilon_bounds(noise | counts, delta)
+    assert low <= high <= max(each) * (1 + 1e-9)
+    assert dp.delta(noise | counts, epsilon) == max(dp.delta(event, epsilon) for event in (noise, counts))
+
+
 def test_a_law_of_runs_has_its_mean():
     assert [success(mean, 1.0) for mean in (1, 4.0, 10.0)] == [1.0, 0.25, 0.1]
     assert mean_runs(success(7.0, 0.0), 0.0) == pytest.approx(7.0, rel=1e-9)
@@ -217,3 +232,36 @@ def test_the_lower_hull_is_convex_made_of_the_points_and_above_none_of_them():
 def test_a_bracket_is_looked_for_as_far_as_it_takes():
     safe, unsafe = _bracket(lambda x: 50.5 - x, 0.0, 1.0)
     assert unsafe < 50.5 <= safe < 90
+
+
+def test_a_curve_of_a_lattice_takes_few_points_and_stays_above_that_of_many(monkeypatch):
+    """Bins of a strong sampled Laplace asked for 161 orders of 27 laws of some 10^5 points each: 17 seconds."""
+    event = ev.PoissonSampled(rate=0.2, event=ev.DiscreteGaussian(sigma=2.0))
+    orders = tuple(rdp.ORDERS[::16].tolist())
+    sizes: list[int] = []
+
+    def noted(*given, real=rdp.upper):
+        sizes.append(len((law := real(*given)).masses))
+        return law
+
+    monkeypatch.setattr(rdp, "upper", noted)
+
+    def curve(most: int):
+        monkeypatch.setattr(rdp, "_MOST_POINTS", most)
+        rdp._leaf_curve.cache_clear()
+        sizes.clear()
+        return rdp_curve(event, orders)
+
+    many, most = curve(1 << 30), max(sizes)
+    few = curve(1 << 16)
+    assert min(sizes) <= 1 << 16 < most
+    assert (many * (1 - 1e-11) <= few).all()
+    assert (few <= many * (1 + 1e-5) + 1e-12).all()
+
+
+def test_a_sum_of_exponentials_leaves_out_what_rounding_does():
+    exponents = np.concatenate([np.linspace(-2000, 0, 10**5), [700.0, 699.0]])
+    exact = 700 + math.log1p(math.exp(-1))
+    assert convolution._log_sum_exp(exponents) == pytest.approx(exact, rel=1e-15)
+    even = np.concatenate([[0.0], np.full(1 << 20, -30.0)])
+    assert convolution._log_sum_exp(even) == pytest.approx(math.log1p((1 << 20) * math.exp(-30.0)), rel=1e-12)

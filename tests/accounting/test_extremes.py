@@ -283,7 +283,7 @@ def test_lower_bounds_compose_the_options_of_a_parallel_part_once(monkeypatch):
 
 def test_the_optimal_account_lists_only_sums_that_have_a_probability():
     """A million binary answers have some forty thousand sums above exp(-700); one question took half a second."""
-    from discreet.accounting.optimal import _binary_losses
+    from discreet.accounting.optimal_kov import _binary_losses
 
     losses, masses, unlisted = _binary_losses([0.5], [10**6])
     assert len(losses) < 40_000

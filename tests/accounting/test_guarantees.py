@@ -278,3 +278,14 @@ def test_a_calibration_that_starts_where_nothing_changes_looks_further(start: fl
     """At delta one half epsilon is zero all around a large noise, and capped all around a tiny one."""
     found = dp.calibrate(lambda z: ev.Gaussian(noise_multiplier=z), epsilon=1.0, delta=0.5, start=start)
     assert found == pytest.approx(0.507065, rel=1e-5)
+
+
+def test_calibration_asks_for_no_parameter_twice():
+    asked: list[float] = []
+
+    def family(noise_multiplier: float) -> ev.Event:
+        asked.append(noise_multiplier)
+        return ev.Gaussian(noise_multiplier=noise_multiplier)
+
+    dp.calibrate(family, epsilon=1.0, delta=1e-5)
+    assert len(asked) == len(set(asked))

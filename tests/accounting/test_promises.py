@@ -14,9 +14,13 @@ import pytest
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting import ACCOUNTANTS, views
+from discreet.accounting.advanced import Advanced
+from discreet.accounting.basic import Basic
 from discreet.accounting.gaussian import gaussian_delta, gaussian_epsilon
 from discreet.accounting.guarantees import Tightest
+from discreet.accounting.leaves import selections
 from discreet.accounting.neighbours import for_group, resolve
+from discreet.accounting.optimal_kov import Optimal
 from discreet.accounting.rdp import rdp_curve
 from discreet.accounting.sums import pure_epsilon
 from discreet.accounting.widened import Slackened
@@ -388,12 +392,12 @@ class _Steps:
 @pytest.mark.parametrize("slack", [1e-9, 1e-12, 1e-10])
 def test_what_slack_costs_is_enough_for_its_own_epsilon(ideal, slack):
     """The epsilon returned leaves enough of delta, after the slack at that very epsilon, for the ideal account."""
-    value = Slackened(ideal, slack).epsilon(1e-6)
+    value = Slackened(lambda: ideal, slack).epsilon(1e-6)
     assert ideal.epsilon(1e-6 - (1 + math.exp(value)) * slack) <= value
 
 
 def test_slack_at_an_epsilon_beyond_floats_is_not_capped():
-    assert Slackened(Tightest(resolve(ev.PureDP(epsilon=720.0), ADD_REMOVE)), 1e-310).delta(719.0) == 1
+    assert Slackened(lambda: Tightest(resolve(ev.PureDP(epsilon=720.0), ADD_REMOVE)), 1e-310).delta(719.0) == 1
 
 
 # --- 8: refusals, not crashes
@@ -504,3 +508,26 @@ def test_many_tiny_selections_are_priced_in_every_currency() -> None:
     choice = ev.PureDP(epsilon=0.0945) | ev.Exponential(epsilon=1e-300)
     found = price((choice + ev.Laplace(noise_multiplier=6.19)) * 10**15, Adjacency.ADD_REMOVE)
     assert min(found.pure, found.mu2, *found.renyi) > 0
+
+
+def test_what_slack_alone_uses_up_is_not_priced(monkeypatch):
+    """The best of many runs, cut after one, is not worth a composition: every epsilon is infinite, every delta one."""
+    monkeypatch.setattr(selections, "_pair", lambda *_: pytest.fail("was priced"))
+    run = ev.Laplace(noise_multiplier=1.0) + ev.Gaussian(noise_multiplier=1.0) * 7
+    cut = ev.Selected(event=run, mean=1e6, law="geometric", cap=1)
+    assert dp.epsilon_bounds(cut, 1e-6) == (0.0, math.inf)
+    assert dp.guarantee(cut).tpr_at(0.01) == dp.guarantee(cut).advantage() == 1
+
+
+def test_a_curve_of_sums_asks_for_epsilons_only(monkeypatch):
+    """Sums know an epsilon for each delta: a trade-off curve of them inverts nothing, and holds each of their lines."""
+    for view in (Basic, Advanced, Optimal):
+        monkeypatch.setattr(view, "delta", lambda *_: pytest.fail("was inverted"))
+    event = ev.RDP(orders=(2.0, 8.0), epsilons=(0.1, 0.5)) + ev.PureDP(epsilon=0.3)
+    one = dp.guarantee(event, accountant="basic")
+    for fpr in (0.0, 1e-9, 0.01, 0.3):
+        for delta in (1e-12, 0.1, 1.0):
+            epsilon = one.epsilon(delta)
+            assert one.tpr_at(fpr) <= min(1.0, math.exp(min(epsilon, 700.0)) * fpr + delta) * (1 + 1e-9) + 1e-12
+    assert 0 < one.advantage() < 1
+    assert one.advantage() == pytest.approx(max(one.tpr_at(x) - x for x in np.linspace(0, 1, 4001)), abs=1e-3)

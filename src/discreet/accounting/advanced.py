@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from discreet.accounting.basic import Basic, divide_delta, leaf_epsilon
 from discreet.accounting.outward import product, times
@@ -29,6 +30,7 @@ class Advanced:
     """The square-root law; never worse than the plain sum, which is also computed."""
 
     resolved: Resolved
+    inverts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Basic(self.resolved)  # refuses what has no guarantee of its own

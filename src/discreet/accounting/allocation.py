@@ -25,10 +25,9 @@ raises a loss by no more than t·2^-64, less than what losses are moved outward 
 **The numbers.** Because both divergences are convex in every ℓ_i, spreading each ratio and each partial sum onto a
 lattice with equal means bounds both from above, and contracting bounds both from below
 (:mod:`discreet.accounting.allocation_lattice`). The lattice law, with P-probability m·x/t at a sum x of probability m
-under Q, is a pair itself, which the grid engine composes with others. Errors of the masses go outward. Those of a
-cell's mean, p/q by quotients of differences of tails, are relative, at most ``wrong``: a law whose points are
-x(1 ± wrong) is a true spread (contraction), so every loss is moved outward by that much. What the lattice leaves out
-has an infinite loss in either direction above, and none below.
+under Q, is a pair itself, which the grid engine composes with others. What tails are not known by goes outward too
+(:mod:`discreet.accounting.allocation_ratio`). What the lattice leaves out has an infinite loss in
+either direction above, and none below.
 
 **More bins cost less**: a mean of t + 1 exchangeable ratios is the conditional mean of a mean of t of them, so it is
 below it in convex order. Beyond ``MOST_BINS`` the price is that of so many.
@@ -46,46 +45,25 @@ lattice. On the event A that one is not, convexity and Hölder's inequality give
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from discreet.accounting.allocation_lattice import Blocks, power
+from discreet.accounting.allocation_ratio import FAST, SHARP, WIDE, Precision, contracted_ratio, spread_ratio
 from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.contraction import contract_atoms
 from discreet.accounting.pld.atoms import NOTHING
 from discreet.accounting.pld.composite import Composite
-from discreet.accounting.pld.lattice import cells
 from discreet.accounting.pld.pairs import Pair, Tails
 from discreet.errors import NotCertified
 
-__all__ = ["MOST_BINS", "Allocated", "Allocation", "MeanRatio"]
+__all__ = ["MOST_BINS", "Allocated", "Allocation", "MeanRatio", "mean_ratio"]
 
 MOST_BINS = 10**6
-_TINY = 1e-250  # cells with less mass are left out
-_KNOWN = 1e-7  # and cells whose mass is not known so well
-_FAR = 2000.0  # no ratio is beyond exp(±2000)
+_NONE = 1e-13  # of the mass is left out by a contraction that leaves out nothing
 _UNIT = 2.0**-53
-
-
-@dataclass(frozen=True)
-class Precision:
-    """How the law of a sum is computed: convolutions by plain sums or by transforms, what is cut off, points a row.
-
-    ``FAST`` serves all but the smallest deltas, ``SHARP`` those, ``WIDE`` moments, which live in the tails; ``COARSE``,
-    some 1e-4 above it in epsilon, is for what is an upper bound by more than that anyway.
-    """
-
-    exact: bool
-    cut: float
-    columns: int
-
-
-FAST = Precision(exact=False, cut=1e-30, columns=8192)
-SHARP = Precision(exact=True, cut=1e-90, columns=2048)
-COARSE = Precision(exact=False, cut=1e-30, columns=1024)
-WIDE = Precision(exact=True, cut=1e-200, columns=512)
 _FAST_TAIL = 1e-18  # transforms are wrong by some 1e-14 altogether, which is to be small against 1e9 such tails
 _FAST_DELTA = 1e-11
 
@@ -104,7 +82,7 @@ class Allocated:
         if not above and not self.pair.attained:
             raise NotCertified("the pair of one batch is an upper bound, and says nothing from below.")
         if (precision, above) not in self._laws:
-            one, wrong = (_spread_ratio if above else _contracted_ratio)(self.pair, self.bins, precision)
+            one, wrong = (spread_ratio if above else contracted_ratio)(self.pair, self.bins, precision)
             self._laws[precision, above] = power(one, self.bins), wrong
         return self._laws[precision, above]
 
@@ -118,17 +96,8 @@ class Allocated:
     def _pair(self, precision: Precision, forward: bool, above: bool) -> MeanRatio:
         law, wrong = self.law(precision, above=above)
         points, masses = law.atoms()
-        zero, some = float(masses[points <= 0].sum()), points > 0
-        points, masses = points[some], masses[some]
-        losses = np.log(points / self.bins)
-        outward = wrong + 4 * _UNIT * (1 + np.abs(losses))
-        losses = losses + (outward if above == forward else -outward)
-        with np.errstate(under="ignore"):
-            weighted = masses * np.exp(losses)
-        q_lost, p_lost = (law.lost + zero, law.lost_mean / self.bins) if above else (0.0, 0.0)
-        if forward:
-            return MeanRatio(losses, weighted, p_lost, False, masses, q_lost)
-        return MeanRatio(-losses[::-1], masses[::-1], q_lost, False, weighted[::-1], p_lost)
+        lost = (law.lost, law.lost_mean / self.bins) if above else None
+        return mean_ratio(points / self.bins, masses, forward=forward, wrong=wrong, lost=lost)
 
     def log_moment(self, c: Array, *, forward: bool, batch: Mapping[float, Array]) -> Array:
         """log E_P exp(cL), at most; ``batch`` has log E f^p of one batch, by p, for what the lattice leaves out."""
@@ -160,20 +129,47 @@ class MeanRatio(Composite):
         return sums
 
     def contracted(self, losses: Array) -> Array | None:
-        """Merged in the ratio exp(l), whose mean under Q is kept; on every second, fourth, ... loss where the lattice's
-        points are as close as the atoms.
+        """Merged in the ratio exp(l), whose mean under Q is kept; on every second, fourth, ... loss where the atoms are
+        farther apart than the lattice's points.
         """
         inside = (self.losses >= losses[0]) & (self.losses <= min(losses[-1], 600.0))
-        atoms, masses = np.exp(self.losses[inside]), self.q_masses[inside]
-        for coarser in (1, 2, 4, 8, 16, 32):
-            points = losses[: (len(losses) - 1) // coarser * coarser + 1 : coarser]
-            within = atoms <= np.exp(points[-1])
-            q = contract_atoms(np.exp(points), atoms[within], masses[within])
-            if q.sum() >= masses.sum() * (1 - 1e-9):
-                result = np.zeros(len(losses))
-                result[: len(points) * coarser : coarser] = q * np.exp(points)
-                return result
-        return None
+        atoms, masses, numbers = np.exp(self.losses[inside]), self.q_masses[inside], np.arange(len(losses))
+        least, result = 1e-9 * float(masses.sum()), None
+        gaps = np.diff(self.losses[inside]) / (losses[1] - losses[0])
+        gap = gaps[np.clip(np.searchsorted(self.losses[inside], losses) - 1, 0, len(gaps) - 1)]
+        for wider in (1, 2, 4, 8, 16, 32):
+            kept = numbers % 2 ** np.ceil(np.log2(np.maximum(wider * gap, 1.0))).astype(int) == 0
+            points = np.exp(losses[kept])
+            within = (atoms >= points[0]) & (atoms <= points[-1])
+            q = contract_atoms(points, atoms[within], masses[within])
+            left_out = float(masses.sum() - q.sum())
+            if left_out < least:
+                least, result = left_out / 2, np.zeros(len(losses))
+                result[kept] = q * points
+            if left_out <= _NONE * masses.sum():
+                break
+        return result
+
+
+def mean_ratio(
+    ratios: Array, masses: Array, *, forward: bool, wrong: float = 0.0, lost: tuple[float, float] | None = None
+) -> MeanRatio:
+    """The pair whose likelihood ratios, in increasing order and wrong by ``wrong``, have those masses under Q.
+
+    ``lost`` is Q's and P's mass of an infinite loss, for a law from above; without it the law is one from below. Losses
+    go outward for one direction; for whoever exchanges P and Q, in a sampler around it, that much is lost too.
+    """
+    zero, some = float(masses[ratios <= 0].sum()), ratios > 0
+    losses, masses = np.log(ratios[some]), masses[some]
+    outward = wrong + 4 * _UNIT * (1 + np.abs(losses))
+    losses = losses + (outward if forward == (lost is not None) else -outward)
+    with np.errstate(under="ignore"):
+        weighted = masses * np.exp(losses)
+    q_lost, p_lost = (lost[0] + zero, lost[1]) if lost else (0.0, 0.0)
+    exchanged = 2 * float(outward.max()) if lost else 0.0
+    if forward:
+        return MeanRatio(losses, weighted, p_lost, False, masses, q_lost + exchanged)
+    return MeanRatio(-losses[::-1], masses[::-1], q_lost, False, weighted[::-1], p_lost + exchanged)
 
 
 @dataclass(frozen=True)
@@ -213,6 +209,11 @@ class Allocation(Pair):
         """As for one batch."""
         return self.laws.pair.infinity if self.above else 0.0
 
+    @property
+    def resolution(self) -> int:
+        """Finer than the law, which is known to a millionth."""
+        return 1 << 18
+
     def sharpened(self, tail: float) -> MeanRatio:
         """The fast law, or, for the smallest probabilities, the one whose errors are relative."""
         precision = FAST if tail >= _FAST_TAIL else SHARP
@@ -236,101 +237,3 @@ class Allocation(Pair):
                 return values
             values = (np.minimum if self.above else np.maximum)(values, sharp.profile(losses))
         return np.asarray(values)
-
-
-# --- the ratio of one batch ------------------------------------------------------------------------------------------
-
-
-def _frame(pair: Pair, bins: int, precision: Precision) -> tuple[float, int]:
-    """Unit and rows of a lattice that reaches from where no sum is likely to lie to where no ratio is."""
-    least = precision.cut if precision is WIDE else min(precision.cut ** (1.2 / bins), 0.1)  # of the largest term
-    beyond = pair.infinity + max(precision.cut, 8 * _UNIT * pair.infinity)  # no tail is known better than its infinity
-    low = _last(lambda loss: float(pair.heads(np.array([loss]))[1][0]) <= least)
-    high = -_last(lambda loss: float(pair.tails(np.array([-loss]))[0][0]) <= beyond)
-    exponent = math.floor(low / math.log(2)) - 10
-    rows = max(1, math.ceil(high / math.log(2) - exponent - math.log2(precision.columns)) + 1)
-    if exponent < -900 or rows > 400:
-        raise NotCertified("the ratios of one batch span more than floats hold: its noise is too small.")
-    return 2.0**exponent, rows
-
-
-def _last(holds: Callable[[float], bool]) -> float:
-    """About the last point where something holds that holds from the left up to there."""
-    low, high = -_FAR, _FAR
-    while high - low > 1e-3:
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
-
-
-def _points(unit: float, rows: int, columns: int) -> Array:
-    first = np.arange(columns)
-    return unit * np.concatenate([first, *(2.0**r * first[columns // 2 :] for r in range(1, rows))])
-
-
-def _blocks(unit: float, masses: Array, precision: Precision, *, above: bool, lost: tuple[float, float]) -> Blocks:
-    columns = precision.columns
-    table = np.zeros((1 + (len(masses) - columns) // (columns // 2), columns))
-    table[0] = masses[:columns]
-    table[1:, columns // 2 :] = masses[columns:].reshape(-1, columns // 2)
-    cut = 0.0 if precision is WIDE else precision.cut
-    return Blocks(unit, 0, table, above, precision.exact, cut, 1.0, *lost)
-
-
-def _cells_from(pair: Pair, edges: Array) -> tuple[Array, Array, float, tuple[float, float]]:
-    """P- and Q-mass up to the first edge, then between edges; their largest relative errors; and what is left out.
-
-    Left out are cells that may be rounding alone: between the atoms of a discrete pair.
-    """
-    p, q, p_error, q_error = cells(pair, edges)
-    relative = p_error / np.maximum(p, _TINY) + q_error / np.maximum(q, _TINY)
-    some = (p > _TINY) & (q > _TINY) & (relative < _KNOWN)
-    lost = float((p + p_error)[~some].sum()), float((q + q_error)[~some].sum())
-    wrong = float(np.max(np.where(some, relative, 0.0))) + 1e-13
-    p_head, q_head = pair.heads(edges[:1])
-    return np.append(p_head, np.where(some, p, 0.0)), np.append(q_head, np.where(some, q, 0.0)), wrong, lost
-
-
-def _spread_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Blocks, float]:
-    """The law of one ratio, spread onto the lattice, and the relative error of its points."""
-    unit, rows = _frame(pair, bins, precision)
-    points = _points(unit, rows, precision.columns)
-    edges = np.log(points[1:])
-    p, q, wrong, lost = _cells_from(pair, edges)
-    beyond = pair.tails(edges[-1:])
-    p_lost, q_lost = (float(x[0]) * (1 + 1e-9) + 1e-240 + y for x, y in zip(beyond, lost, strict=True))
-    if precision is WIDE:  # ratios below the first point would be spread to zero
-        p_lost, q_lost, q[0] = p_lost + float(p[0]), q_lost + float(q[0]), 0.0
-    means = np.divide(p, q, out=points[:-1].copy(), where=q > 0)
-    share = np.clip((means - points[:-1]) / np.diff(points), 0.0, 1.0)
-    q = q * (1 + wrong)
-    masses = np.append(q * (1 - share), 0.0) + np.append(0.0, q * share)
-    return _blocks(unit, masses, precision, above=True, lost=(q_lost, p_lost)), 2 * wrong
-
-
-def _contracted_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Blocks, float]:
-    r"""The same, contracted.
-
-    The tangents of U(k) = E(ℓ - k)₊ at points between the lattice's are below U, and so is the convex function through
-    the lower of two neighbouring ones at each lattice point: the U of a law on the lattice. In masses: where a cell's
-    excess e = p - xq is positive it takes e/gap from the cell on its left, where it is negative from that on its right.
-    The first cell has all mass up to it and no positive excess.
-    """
-    unit, rows = _frame(pair, bins, precision)
-    points = _points(unit, rows, precision.columns)
-    gaps = np.diff(points)
-    bounds = np.log(points[:-1] + gaps / 2)
-    p_head, q_head = pair.heads(bounds)
-    start = int(np.argmax((p_head <= points[:-1] * q_head) & (q_head > _TINY)))
-    p, q, wrong, _ = _cells_from(pair, bounds[start:])
-    gap, excess = gaps[start:], p - points[start:-1] * q
-    from_left, from_right = np.maximum(excess, 0.0)[1:] / gap[:-1], np.maximum(-excess, 0.0) / gap
-    masses = q + from_right
-    masses[1:] += from_left - from_right[:-1]
-    masses[:-1] -= from_left
-    masses[-1] = 0.0  # its own neighbour is beyond the lattice
-    if start == 0 or excess[0] > 0 or float(masses.min()) < -1e-15 * float(masses.max()):
-        raise NotCertified("the ratio of one batch takes too few values for a contraction onto the lattice.")
-    whole = np.zeros(len(points))
-    whole[start:-1] = np.maximum(masses, 0.0) * (1 - wrong)
-    return _blocks(unit, whole, precision, above=False, lost=(0.0, 0.0)), 2 * wrong

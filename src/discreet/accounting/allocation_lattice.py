@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy import fft
 
+from discreet.accounting.allocation_cells import LatticeCells
 from discreet.accounting.arrays import Array
 from discreet.accounting.contraction import contract
 from discreet.errors import NotCertified
@@ -58,13 +58,13 @@ class Blocks:
     lost: float = 0.0
     lost_mean: float = 0.0
 
-    @cached_property
+    @property
     def _numbers(self) -> Array:
         """Where the masses are, in units and in the rows' shape."""
         rows, columns = self.masses.shape
         return np.array([(self.start >> r) * 2.0**r + 2.0**r * np.arange(columns) for r in range(rows)])
 
-    @cached_property
+    @property
     def _occupied(self) -> tuple[Array, Array, Array]:
         """Numbers of the points that have mass, their masses and rows, in increasing order."""
         rows, columns = np.nonzero(self.masses > 0)
@@ -87,17 +87,19 @@ class Blocks:
         a, b = _with_rows(x.masses, rows), _with_rows(y.masses, rows)
         if x is y:
             below, small = x._below(a)
-            sums = self._convolve(a, a + 2 * below) + _shift(2 * a, *small)
+            sums, merged = self._convolve(a, a + 2 * below), [(2 * a, *small)]
         else:
             below_x, small_x = x._below(a)
             below_y, small_y = y._below(b)
-            sums = self._convolve(a, b + below_y) + _shift(a, *small_y)
-            sums += self._convolve(b, below_x) + _shift(b, *small_x)
+            sums = self._convolve(a, b + below_y) + self._convolve(b, below_x)
+            merged = [(a, *small_y), (b, *small_x)]
         return replace(
             self,
             unit=unit,
             start=x.start + y.start,
-            masses=self._gather(sums, x.start, y.start),
+            masses=self._gather(sums, x.start, y.start)
+            if self.above
+            else _contract_sums(sums, merged, x.start, y.start),
             mean=x.mean + y.mean,
             lost=x.lost + y.lost,
             lost_mean=x.lost_mean + x.lost * y.mean + y.lost_mean + y.lost * x.mean,
@@ -113,13 +115,14 @@ class Blocks:
         for r in range(1, len(rows)):
             row = result[r - 1] + rows[r - 1]
             first = self.start >> (r - 1)
-            if not self.above:
-                few = row[:_FEW]
+            if self.above:
+                halved, at = self._halved(row, first), 0
+            else:
+                few, halved = _merge_few(row, first)
                 mass[r] = mass[r - 1] + few.sum()
-                weight[r] = weight[r - 1] / 2 + (few @ (first + np.arange(_FEW))) / 2
-                row[:_FEW] = 0.0
-            halved = self._halved(row, first)
-            result[r, : len(halved)] = halved
+                weight[r] = weight[r - 1] / 2 + (few @ (first + np.arange(len(few)))) / 2
+                at = (first + len(few)) // 2 - (self.start >> r)
+            result[r, at : at + len(halved)] = halved
         columns = weight / np.where(mass > 0, mass, 1.0) - [self.start >> r for r in range(len(rows))]
         return result, (mass, np.maximum(columns, 0.0))
 
@@ -156,15 +159,17 @@ class Blocks:
         """On points twice as far apart; ``first`` is the number of the first point, which may be odd."""
         masses = np.append(0.0, masses) if first & 1 else masses
         masses = np.append(masses, 0.0) if len(masses) & 1 else masses
-        halved = _spread(masses) if self.above else _contract(masses)
-        return halved[: self.masses.shape[1]]
+        return _spread(masses)[: self.masses.shape[1]]
 
     def _with_unit(self, unit: float) -> Blocks:
         law = self
         while law.unit < unit:
             rows = _with_rows(law.masses, max(2, len(law.masses)))[1:].copy()
-            halved = law._halved(law.masses[0], law.start)
-            rows[0, : len(halved)] += halved
+            if self.above:
+                halved = law._halved(law.masses[0], law.start)
+                rows[0, : len(halved)] += halved
+            else:
+                rows = _contract_first(law.masses[0], rows, law.start)
             law = replace(law, unit=2 * law.unit, start=law.start >> 1, masses=rows)
         return law
 
@@ -187,13 +192,13 @@ class Blocks:
         if not len(masses):
             raise NotCertified("nothing of a sum of ratios is left.")
         first = min(int(np.searchsorted(np.cumsum(masses), self.cut)), len(masses) - 1)
-        base = int(rows[first:].min())
+        base, places = int(rows[first:].min()), self._numbers
         start = int(numbers[first]) >> base
         fresh, lost, lost_mean = np.zeros_like(self.masses[base:]), 0.0, 0.0
         for r, row in enumerate(self.masses):
             gone = (start >> (r - base)) - (self.start >> r) if r >= base else len(row)
             lost += float(row[:gone].sum())
-            lost_mean += self.unit * float(row[:gone] @ self._numbers[r, :gone])
+            lost_mean += self.unit * float(row[:gone] @ places[r, :gone])
             if r >= base:
                 fresh[r - base, : len(row) - gone] = row[gone:]
         return replace(self._without(fresh, lost, lost_mean), unit=self.unit * 2.0**base, start=start)
@@ -252,23 +257,57 @@ def _spread(masses: Array) -> Array:
     return result
 
 
-def _contract(masses: Array) -> Array:
-    """From points one apart to points two apart: half of an odd point's mass is for either neighbour."""
+def _merge_few(row: Array, first: int) -> tuple[Array, Array]:
+    """The masses of the first columns, which are merged at one point, and all others on points two apart.
+
+    ``_FEW`` are merged, or more where the law lies on so few points that a contraction of the others leaves some out:
+    whichever leaves out less mass, and less variance against the square of a row's length.
+    """
+    choices = []
+    for count in (_FEW, 4 * _FEW, 16 * _FEW):
+        count += (first + count) & 1  # so that the first of the others is at one of the next row's points
+        few, lent = row[:count].copy(), min(row[count - 1], row[count + 1] / 2)
+        few[-1] -= lent
+        others, columns = _contract(row[count:], lent), np.arange(count)
+        mean = (few @ columns) / max(float(few.sum()), 1e-300)
+        left_out = 1 - (few.sum() + others.sum()) / max(float(row.sum()), 1e-300)
+        choices.append((left_out + few @ (columns - mean) ** 2 / len(row) ** 2, count, few, others))
+        if left_out <= 1e-12:
+            break
+    return min(choices, key=lambda choice: choice[:2])[2:]
+
+
+def _contract(masses: Array, lent: float) -> Array:
+    """From points one apart to points two apart, which the first is one of: half of an odd point's mass is for either
+    neighbour; ``lent`` is what there is before the first point to balance the second.
+    """
+    masses = np.append(masses, 0.0) if len(masses) & 1 else masses
     half = masses[1::2] / 2
-    even, left, right = np.append(masses[::2], 0.0), np.append(0.0, half), np.append(half, 0.0)
+    even, left, right = np.append(masses[::2], 0.0), np.append(lent, half), np.append(half, 0.0)
     return contract(np.arange(len(even), dtype=float), even, left, left / 2, right, right / 2)
 
 
-def _shift(rows: Array, masses: Array, columns: Array) -> Array:
-    """Each row times a mass, moved to the right by so many columns, of which there need be no whole number."""
-    result = np.zeros((len(rows), 2 * rows.shape[1]))
-    for r, (mass, column) in enumerate(zip(masses, columns, strict=True)):
-        if mass > 0:
-            whole = math.floor(column)
-            moved = mass * rows[r]
-            if share := column - whole:
-                left, right = np.append(0.0, share * moved), np.append((1 - share) * moved, 0.0)
-                points = np.arange(len(left), dtype=float)
-                moved = contract(points, np.zeros(len(left)), left, (1 - share) * left, right, share * right)
-            result[r, whole : whole + len(moved)] = moved
-    return result
+def _contract_sums(sums: Array, merged: list[tuple[Array, Array, Array]], *starts: int) -> Array:
+    """The rows of a sum from below: outcomes on each row's points, and rows times a mass that is merged at one column,
+    of which there need be no whole number.
+    """
+    cells = LatticeCells(len(sums) + 1, sums.shape[1] // 2, sum(starts))
+    for r, row in enumerate(sums):
+        carry = (sum(starts) >> r) - sum(each >> r for each in starts)
+        cells.place(r, row[carry:])
+        for rows, masses, columns in merged:
+            if masses[r] > 0:
+                whole = math.floor(columns[r])
+                cells.place(r, masses[r] * rows[r], whole - carry, float(columns[r]) - whole)
+    return cells.contract()
+
+
+def _contract_first(first: Array, others: Array, start: int) -> Array:
+    """The other rows with the first one on their points."""
+    cells = LatticeCells(len(others), others.shape[1], start >> 1)
+    for r, row in enumerate(others):
+        cells.place(r, row)
+    odd = start & 1
+    cells.place(0, first[odd::2], odd)
+    cells.place(0, first[1 - odd :: 2], 0, 0.5)
+    return cells.contract()

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 from discreet.accounting.facts import approximate_of, facts_of, own_delta, pure_of
 from discreet.accounting.outward import times
@@ -86,6 +87,7 @@ class Basic:
     """Sums of epsilons and deltas."""
 
     resolved: Resolved
+    inverts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         fold(self.resolved.parts, _check, lambda a, b: None, lambda a, n: None, lambda a, b: None, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from scipy.optimize import brentq
 
@@ -37,6 +38,7 @@ def calibrate(
     """
     target, delta = positive("epsilon", epsilon), probability("delta", delta)
 
+    @cache  # a bound may take a tenth of a second, and the ends of a bracket are asked for again
     def excess(log_x: float) -> float:
         try:
             event = family(math.exp(log_x))

@@ -15,6 +15,7 @@ __all__ = ["contract", "contract_atoms"]
 
 _UNIT = 2.0**-53
 _NEAR = 6  # how many neighbours a cell at either end may draw on
+_FIRST = 250  # points that are looked at before all are
 _PART = 0.9  # of what is at a point, this much may be lent to such a cell
 
 
@@ -37,9 +38,27 @@ def contract_atoms(points: Array, atoms: Array, masses: Array) -> Array:
 def contract(points: Array, at: Array, left: Array, left_moment: Array, right: Array, right_moment: Array) -> Array:
     """Contract onto ``points`` what lies at each, and what is meant for it on its left and right, with first moments.
 
-    Moments are absolute and around the point; nothing is further away than the next point. What balances around a point
-    merges there. What is left over on one side merges with some of what lies at the neighbour on the other side. At
-    either end, where there may be no neighbour, all mass up to the first point where that is possible makes one cell.
+    Moments are absolute and around the point; nothing is further away than the next point. What finds nothing to merge
+    with at its point, as where the gaps between points double, is meant for the point on its other side then.
+    """
+    merged, lost, moment = _merge(points, at, left, left_moment, right, right_moment)
+    if float(lost.sum()) <= _UNIT * float(merged.sum()):
+        return merged
+    gaps, forth, back = np.diff(points), np.maximum(moment[:-1], 0.0), np.maximum(-moment[1:], 0.0)
+    left, right = np.where(forth > 0, lost[:-1], 0.0), np.where(back > 0, lost[1:], 0.0)
+    left_moment, right_moment = np.maximum(left * gaps - forth, 0.0), np.maximum(right * gaps - back, 0.0)
+    before, after = (np.append(0.0, x) for x in (left, left_moment)), (np.append(x, 0.0) for x in (right, right_moment))
+    return _merge(points, merged, *before, *after)[0]
+
+
+def _merge(
+    points: Array, at: Array, left: Array, left_moment: Array, right: Array, right_moment: Array
+) -> tuple[Array, Array, Array]:
+    """One contraction; what it leaves out of what was meant for each point, and the moment of that around the point.
+
+    What balances around a point merges there. What is left over on one side merges with some of what lies at the
+    neighbour on the other side. At either end, where there may be no neighbour, all mass up to the first point where
+    that is possible makes one cell.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         paired = left * np.where(left_moment > 0, np.minimum(right_moment / left_moment, 1.0), 0.0)
@@ -54,7 +73,7 @@ def contract(points: Array, at: Array, left: Array, left_moment: Array, right: A
         first = _end_cell(points, mass, moment, settled)
         last = _end_cell(-points[::-1], mass[::-1], -moment[::-1], settled[::-1])
     if first is None or last is None or first[0] + last[0] + 2 * _NEAR >= len(at):
-        return np.zeros(len(at))
+        return np.zeros(len(at)), np.zeros(len(at)), np.zeros(len(at))
     start, stop = first[0], len(at) - 1 - last[0]
     settled[start : start + _NEAR + 1] -= first[1]
     settled[stop - _NEAR : stop + 1] -= last[1][::-1]
@@ -69,8 +88,9 @@ def contract(points: Array, at: Array, left: Array, left_moment: Array, right: A
     lent_previous = np.minimum(of_previous, np.maximum(settled / 2, settled - of_next))
     got = np.append(0.0, lent_next[:-1]) + np.append(lent_previous[1:], 0.0)
     asked = np.append(0.0, of_next[:-1]) + np.append(of_previous[1:], 0.0)
-    merged = rest * np.where(asked > 0, np.minimum(got / np.where(asked > 0, asked, 1.0), 1.0), 0.0)
-    return np.asarray(np.maximum(settled - lent_next - lent_previous + got + merged, 0.0) * (1 - 32 * _UNIT))
+    share = np.where(asked > 0, np.minimum(got / np.where(asked > 0, asked, 1.0), 1.0), 0.0)
+    merged = np.maximum(settled - lent_next - lent_previous + got + share * rest, 0.0) * (1 - 32 * _UNIT)
+    return merged, (1 - share) * rest, (1 - share) * asks
 
 
 def _dense(settled: Array) -> Array:
@@ -86,8 +106,15 @@ def _dense(settled: Array) -> Array:
 def _end_cell(points: Array, mass: Array, moment: Array, settled: Array) -> tuple[int, Array] | None:
     """The first point where all mass up to it can merge with some at the next few: its index, what it takes of each.
 
-    Of itself it takes what is settled there less the mass of the whole cell: all is to be subtracted.
+    Of itself it takes what is settled there less the mass of the whole cell: all is to be subtracted. It is one of the
+    first points, but where a law has holes.
     """
+    few = _FIRST + _NEAR
+    soon = _end_cell_of(points[:few], mass[:few], moment[:few], settled[:few]) if len(mass) > few else None
+    return soon or _end_cell_of(points, mass, moment, settled)
+
+
+def _end_cell_of(points: Array, mass: Array, moment: Array, settled: Array) -> tuple[int, Array] | None:
     total = np.cumsum(mass)
     lacks = points * total - np.cumsum(moment + points * mass)
     after, away = np.append(settled, np.zeros(_NEAR)), np.append(points, np.full(_NEAR, points[-1]))

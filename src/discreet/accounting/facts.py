@@ -122,7 +122,7 @@ _STATED: dict[type[Event], Facts] = {}
 def register(kind: type[Event], facts: Facts) -> None:
     """State what is proved of a kind of event, once: a price that was stored must stay what it was."""
     if _STATED.setdefault(kind, facts) is not facts:
-        raise ValueError(f"kind is {kind.tag}, of which facts are stated already.")
+        raise ValueError(f"kind is {kind.tag}, but facts are registered for it already.")
 
 
 def scale_parameter(event: Event, parameter: str, factor: int) -> Event:
@@ -137,7 +137,7 @@ def facts_of(event: Event) -> Facts:
         return _STATED[type(event)]
     except KeyError:
         raise UnsupportedEvent(
-            f"No accountant can price {event.tag}: no facts are stated of it (discreet.accounting.facts.register)."
+            f"No accountant can price {event.tag}: no facts are registered for it (discreet.accounting.facts.register)."
         ) from None
 
 

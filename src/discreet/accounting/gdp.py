@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from discreet import events as ev
 from discreet.accounting.facts import refusal_of, stated_mu
@@ -51,6 +52,7 @@ class GaussianDP:
     """The exact account of Gaussians."""
 
     resolved: Resolved
+    inverts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.mu  # noqa: B018 - refuse now

@@ -20,15 +20,15 @@ from discreet.accounting.basic import Basic
 from discreet.accounting.facts import facts_of, own_delta
 from discreet.accounting.gdp import GaussianDP
 from discreet.accounting.neighbours import resolve
-from discreet.accounting.optimal import Optimal
+from discreet.accounting.optimal_kov import Optimal
 from discreet.accounting.outward import check_bound
-from discreet.accounting.parts import Leaf, Resolved, each_leaf
+from discreet.accounting.parts import Choice, Leaf, Resolved, each_leaf
 from discreet.accounting.pld.composition import PLD
 from discreet.accounting.rdp import Renyi
 from discreet.accounting.sums import pure_sum
 from discreet.accounting.tradeoff import TradeOff
 from discreet.accounting.views import Account
-from discreet.accounting.widened import Grouped, Slackened
+from discreet.accounting.widened import Grouped, Slackened, WorstOf
 from discreet.accounting.zcdp import ZeroConcentrated
 from discreet.adjacency import Adjacency
 from discreet.errors import NotCertified, UnsupportedAdjacency, UnsupportedEvent, nonnegative, probability, whole
@@ -131,6 +131,23 @@ class Tightest:
         return min([check_bound(best), *(check_bound(view.delta(epsilon)) for view in views)])
 
 
+def _tightest(resolved: Resolved) -> Account:
+    """The tightest account; of one choice that is made once, of each option by itself, where none has to share a
+    lattice with the others.
+    """
+    if not (options := _sole_options(resolved)):
+        return Tightest(resolved)
+    return WorstOf([_tightest(Resolved(option)) for option in options])
+
+
+def _sole_options(resolved: Resolved) -> tuple[tuple[Leaf | Choice, ...], ...]:
+    """The options of one choice that is made once, where there is nothing else."""
+    match resolved.parts:
+        case (Choice(options=options, count=1),):
+            return options
+    return ()
+
+
 def _event(of: object) -> Event:
     """An event, or that of a release."""
     event = of.event if isinstance(of, Release) else of
@@ -143,7 +160,7 @@ def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, g
     if accountant is not None and accountant not in ACCOUNTANTS:
         known = ", ".join(map(repr, ACCOUNTANTS))
         raise ValueError(f"accountant is {accountant!r}, but must be one of {known}, or None.")
-    view = Tightest if accountant is None else ACCOUNTANTS[accountant]
+    view = _tightest if accountant is None else ACCOUNTANTS[accountant]
     relation = Adjacency(adjacency)
     size = whole("group_size", group_size, low=1)
     try:
@@ -152,9 +169,8 @@ def _account(event: Event, accountant: str | None, adjacency: Adjacency | str, g
         if size == 1:
             raise
         resolved, grouped = resolve(event, relation), True
-    account: Account = view(Resolved(resolved.ideal))
-    if resolved.slack:
-        account = Slackened(account, resolved.slack)
+    ideal = Resolved(resolved.ideal)
+    account: Account = Slackened(lambda: view(ideal), resolved.slack) if resolved.slack else view(ideal)
     return Grouped(account, size) if grouped else account
 
 
@@ -220,6 +236,8 @@ def epsilon_bounds(
     tightest = Tightest(resolved, account)  # which keeps the compositions it has made
     if high == math.inf or tightest._beside or tightest.is_beyond_floats(high):
         high = min(high, tightest.epsilon(delta))
+    if _sole_options(resolved):
+        high = min(high, max(_tightest(resolved).epsilon(delta), low))
     return 0.0 if resolved.is_loose else min(low, pure, high), min(high, pure)
 
 
@@ -249,8 +267,7 @@ class Guarantee:
     @property
     def inverts(self) -> bool:
         """Whether a delta costs dozens of questions, as where the numerical account refuses."""
-        account = self._account.ideal if isinstance(self._account, Slackened) else self._account
-        return not isinstance(account, Tightest) or account.inverts
+        return self._account.inverts
 
     @cached_property
     def _curve(self) -> TradeOff:
@@ -266,7 +283,7 @@ class Guarantee:
 
     def advantage(self) -> float:
         """The largest difference between an attacker's true- and false-positive rates."""
-        return self._account.delta(0.0)
+        return self._curve.advantage() if self.inverts else self._account.delta(0.0)
 
     def plot(self, path: str | None = None, *, ax: object = None) -> object:
         """Draw the trade-off curve between no privacy and perfect privacy; save it if a path is given."""

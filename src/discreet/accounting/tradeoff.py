@@ -24,6 +24,7 @@ from discreet.errors import extra
 __all__ = ["TradeOff"]
 
 _LINES = 48
+_DELTAS = [0.0, *np.geomspace(1e-12, 0.1, _LINES // 2).tolist(), *np.linspace(0.1, 1, _LINES // 2)[1:].tolist()]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,12 @@ class TradeOff:
 
     @classmethod
     def of(cls, account: Account) -> TradeOff:
-        """Sample the profile of an account where it moves: from epsilon zero to where delta is about 1e-12."""
+        """Sample the profile of an account where it moves: from epsilon zero to where delta is about 1e-12.
+
+        Of an account that knows epsilons alone, at deltas: each is a line as well, and one question instead of dozens.
+        """
+        if account.inverts:
+            return cls.from_pairs((delta, account.epsilon(delta)) for delta in _DELTAS)
         start = account.delta(0.0)
         if start <= 0:
             return cls(np.zeros(1), np.zeros(1))
@@ -57,6 +63,13 @@ class TradeOff:
             steep = keep - np.where(fpr > 0, np.exp(np.minimum(self.epsilons, 700.0)) * fpr, 0.0)
             flat = np.exp(-self.epsilons) * (keep - fpr)
         return float(min(1.0 - fpr, max(0.0, steep.max(), flat.max())))
+
+    def advantage(self) -> float:
+        """The largest difference between an attacker's true- and false-positive rates: where the two lines of a point
+        of the profile cross, rounded up.
+        """
+        growth = np.expm1(np.minimum(self.epsilons, 700.0))
+        return min(1.0, float(np.min((growth + 2 * self.deltas) / (growth + 2))) * (1 + 1e-12))
 
     def plot(self, path: str | None, *, ax: Any, title: str) -> Any:
         """A figure that says what the curve means."""

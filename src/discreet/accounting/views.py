@@ -16,6 +16,11 @@ __all__ = ["Account", "smallest_delta", "solve_epsilon"]
 class Account(Protocol):
     """One view of a resolved event."""
 
+    @property
+    def inverts(self) -> bool:
+        """Whether a delta is sought among epsilons, by accounts that know nothing else: dozens of questions each."""
+        ...
+
     def epsilon(self, delta: float) -> float:
         """Certified upper bound on the smallest epsilon, for delta in [0, 1]."""
         ...

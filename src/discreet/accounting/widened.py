@@ -1,13 +1,15 @@
-"""Accounts that widen another: for a group of records, and for a process that is only nearly the priced one."""
+"""Accounts that widen others: for a group of records, for what is nearly the priced process, for the worst of some."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from discreet.accounting.outward import FLOOR, growth, share, times
 from discreet.accounting.views import Account, solve_epsilon
 
-__all__ = ["Grouped", "Slackened"]
+__all__ = ["Grouped", "Slackened", "WorstOf"]
 
 _FAR = 1400.0  # the sum of a group is infinite where (k - 1)·ε/k is above 700
 
@@ -21,6 +23,11 @@ class Grouped:
 
     def __init__(self, one: Account, size: int) -> None:
         self._one, self._size = one, size
+
+    @property
+    def inverts(self) -> bool:
+        """As for one record."""
+        return self._one.inverts
 
     def epsilon(self, delta: float) -> float:
         """Upper bound; where no epsilon below ``_FAR`` will do, the sum is beyond floats and only pure DP is left."""
@@ -44,8 +51,18 @@ class Slackened:
     (Chua et al. 2024, Theorem 3.4).
     """
 
-    def __init__(self, ideal: Account, slack: float) -> None:
-        self.ideal, self._slack = ideal, slack
+    def __init__(self, make_ideal: Callable[[], Account], slack: float) -> None:
+        self._make_ideal, self._slack = make_ideal, slack
+
+    @cached_property
+    def ideal(self) -> Account:
+        """The account of the process that was priced; made when first asked for, as slack alone may use up delta."""
+        return self._make_ideal()
+
+    @property
+    def inverts(self) -> bool:
+        """As for the process that was priced, of which nothing is asked where slack is all there is."""
+        return self._lost_delta(0.0) < 1 and self.ideal.inverts
 
     def epsilon(self, delta: float) -> float:
         """Upper bound, by the increasing fixed-point iteration from below."""
@@ -62,8 +79,31 @@ class Slackened:
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
-        return min(1.0, self.ideal.delta(epsilon) + self._lost_delta(epsilon))
+        lost = self._lost_delta(epsilon)
+        return 1.0 if lost >= 1 else min(1.0, self.ideal.delta(epsilon) + lost)
 
     def _lost_delta(self, epsilon: float) -> float:
         """(1 + e^ε)·slack, rounded up, and no more than one."""
         return min(1.0, self._slack + math.exp(min(math.log(self._slack) + epsilon, 1.0)) * (1 + 1e-12) + FLOOR)
+
+
+class WorstOf:
+    """One of several processes, whichever is the worst for the neighbours: at each delta, and each epsilon, the largest
+    bound.
+    """
+
+    def __init__(self, accounts: Sequence[Account]) -> None:
+        self._accounts = accounts
+
+    @property
+    def inverts(self) -> bool:
+        """As for any of them."""
+        return any(account.inverts for account in self._accounts)
+
+    def epsilon(self, delta: float) -> float:
+        """Upper bound."""
+        return max(account.epsilon(delta) for account in self._accounts)
+
+    def delta(self, epsilon: float) -> float:
+        """Upper bound."""
+        return max(account.delta(epsilon) for account in self._accounts)

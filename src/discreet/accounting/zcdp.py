@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class ZeroConcentrated:
     """The zCDP account."""
 
     resolved: Resolved
+    inverts: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.rho  # noqa: B018 - refuse now

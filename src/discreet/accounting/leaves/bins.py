@@ -16,7 +16,8 @@ from functools import lru_cache
 import numpy as np
 
 from discreet import events as ev
-from discreet.accounting.allocation import FAST, MOST_BINS, Allocated, Allocation
+from discreet.accounting.allocation import MOST_BINS, Allocated, Allocation
+from discreet.accounting.allocation_ratio import FAST
 from discreet.accounting.arrays import Array
 from discreet.accounting.facts import Facts, register
 from discreet.accounting.leaves.samplers import proved_under, refuse_groups
@@ -76,7 +77,7 @@ def _has_pair(event: ev.Event) -> bool:
         return False
 
 
-@lru_cache(maxsize=16)  # a law of so many bins is costly, and asked for by every view
+@lru_cache(maxsize=8)  # a law of so many bins is costly, and asked for by every view
 def _allocated(event: ev.BallsInBins) -> Allocated:
     return Allocated(min(event.bins, MOST_BINS), composed_pair(event.event, Adjacency.ADD_REMOVE))
 

@@ -65,8 +65,8 @@ def _poisson(event: ev.PoissonSampled, count: int, wanted: Adjacency, group: int
         raise refusal(
             event,
             wanted,
-            f"what runs inside was proved under {named}, but a Poisson sample compares a record with its absence: only "
-            "what is proved under 'add-remove' is amplified",
+            f"the event inside was proved under {named}, but a Poisson sample compares a record with its absence: only "
+            "events proved under 'add-remove' are amplified",
         )
     if wanted is not Adjacency.ADD_REMOVE and not _all_gaussian(event.event):
         raise refusal(event, wanted, "inside a Poisson sample that pair is proved for Gaussian noise only")

@@ -65,6 +65,7 @@ def _supremum(choice: Choice, *, forward: bool) -> Pair:
 
 def _one(pairs: list[tuple[Pair, int]]) -> Pair:
     """A composition as one pair that knows its tails; a lone pair as it is, unless it is known by its profile only."""
+    pairs = [(pair.two_sided, count) for pair, count in pairs]  # a sampler around it may exchange P and Q
     only = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else None
     if only is not None and not isinstance(only, Supremum):
         return only

@@ -71,6 +71,11 @@ class PLD:
             return refusal
 
     @property
+    def inverts(self) -> bool:
+        """A delta is one question, as an epsilon is."""
+        return False
+
+    @property
     def refuses(self) -> bool:
         """Whether no question has an answer here."""
         return self._exact() is None and isinstance(self._directions_or_refusal, NotCertified)

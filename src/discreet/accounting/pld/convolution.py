@@ -29,6 +29,7 @@ _UNIT = 2.0**-53
 OUTSIDE = 34.0  # the tilted mass outside the window is at most exp(-34) on each side
 _MAX_SIZE = 1 << 21
 _NEGLIGIBLE = -100.0  # logarithm of what is left out of a spectrum whose first value is one
+_NEAR = 60.0  # of the largest of up to 2^21 exponents: what the others add to the sum is below its rounding
 
 
 def union(chances: list[tuple[float, int]]) -> float:
@@ -158,7 +159,8 @@ def log_sum(law: Lattice, c: float) -> float:
 
 def _log_sum_exp(exponent: Array) -> float:
     shift = float(exponent.max())
-    return shift + math.log(float(np.exp(np.maximum(exponent - shift, -745.0)).sum()))
+    near = exponent[exponent >= shift - _NEAR]
+    return shift + math.log(float(np.exp(near - shift).sum()))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class LossGrid:
             size = max(size, abs(low), abs(high))
             atom = max(atom, pair.atom)
         width = 24 * math.sqrt(variance) + 2 * reach
-        wanted = min(0.01 * math.sqrt(variance / self._total), width / (1 << 16))
+        wanted = min(0.01 * math.sqrt(variance / self._total), width / max(pair.resolution for pair, _ in self.parts))
         step = max(wanted, width / (1 << 20), size * 2.0**-40, 1e-300)
         return atom / math.ceil(atom / step) if atom else step
 

@@ -241,7 +241,7 @@ class Rule:
 
         Aliasing of the trapezoid rule; mass beyond the nodes; rounding of weights, phases and the matrix product.
         """
-        growth = np.stack([self.mixtures._strip_growth(self.c, x, self.strip) for x in t], axis=1)
+        growth = self.mixtures._strip_growth(self.c, t[:, None], self.strip).T
         nyquist = (2 * np.pi * self.strip / self.spacing)[:, None]
         aliasing = 2 * np.exp(np.minimum(growth - nyquist, 700.0)) / -np.expm1(-nyquist)
         beyond = 3 * np.exp(-self.digits)

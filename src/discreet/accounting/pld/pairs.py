@@ -60,6 +60,11 @@ class Pair:
         raise UnsupportedEvent(f"The pld accountant does not know the other direction of {type(self).__name__}.")
 
     @property
+    def two_sided(self) -> Pair:
+        """The pair in a version of which P and Q may be exchanged, where this one is computed for one direction."""
+        return self
+
+    @property
     def infinity(self) -> float:
         """P-probability of an infinite loss."""
         return 0.0
@@ -83,6 +88,11 @@ class Pair:
     def atom(self) -> float:
         """A loss with positive probability that a lattice should hit, or zero."""
         return 0.0
+
+    @property
+    def resolution(self) -> int:
+        """How many points a composition is to have at least."""
+        return 1 << 16
 
     def tails(self, losses: Array) -> Tails:
         """P(L > l), an infinite loss included, and Q(L > l)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.stats import binom
@@ -38,13 +39,14 @@ class Optimal:
     """Each leaf reduced to its (epsilon, delta); the composition of those is exact."""
 
     resolved: Resolved
+    inverts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Basic(self.resolved)  # refuses what has no guarantee of its own
         combinations = 1
         for part in self.resolved.parts:
             if isinstance(part, Choice):
-                raise UnsupportedEvent("The optimal accountant cannot price Parallel: it knows one guarantee a leaf.")
+                raise UnsupportedEvent("The optimal accountant cannot price Parallel: it knows one guarantee per leaf.")
             combinations *= part.count + 1
         if combinations > _MAX_COMBINATIONS:
             raise UnsupportedEvent(
