@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
+from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["next_word"]
+__all__ = ["draw_words", "next_word"]
 
 
 def _next_word(typingctx: Any, function: Any, state: Any) -> Any:
@@ -28,3 +28,10 @@ def _next_word(typingctx: Any, function: Any, state: Any) -> Any:
 
 
 next_word: Any = intrinsic(_next_word)  # called without the typing context, which a checker cannot know
+
+
+@njit(cache=True, nogil=True)
+def draw_words(out: Any, function: int, state: int) -> None:
+    """Fill an array, word by word."""
+    for i in range(len(out)):
+        out[i] = next_word(function, state)

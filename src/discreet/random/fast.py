@@ -9,11 +9,15 @@ Threat model, by generator:
     holds for the ideal Gaussian, up to that rounding. Publish models, not raw noisy sums; release single statistics
     through ``mechanisms.Gaussian``, whose law is exact.
 ``secure=False``
-    NumPy's SFC64, keyed by the same entropy. As good statistically, faster, and with the same float caveat, but its
-    state can be reconstructed from enough raw output. Only for noise nobody outside sees term by term.
+    NumPy's SFC64, keyed by the same entropy. As good statistically, and with the same float caveat, but its state can
+    be reconstructed from enough raw output. Only for noise nobody outside sees term by term, and faster only on
+    processors that have no instructions for AES.
 
-Method: the ziggurat of Marsaglia and Tsang (2000) with 256 layers, one 64-bit word a double and half of one a single.
-Large buffers are filled from independent streams by several threads; a seeded result does not depend on how many.
+Method: Box and Muller's transform for singles, half a 64-bit word each (``_box_muller``); the ziggurat for doubles.
+Large buffers are filled from independent streams by several threads; a seeded result does not depend on how many, nor
+on whether the processor has instructions for AES (``_blocks``).
+
+Reference: Marsaglia and Tsang (2000), "The ziggurat method for generating random variables". Decision 240.
 """
 
 from __future__ import annotations
@@ -27,8 +31,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from discreet.errors import nonnegative, positive
+from discreet.random._blocks import NONE, encrypt, reserve
+from discreet.random._box_muller import PAIRS, draw_pairs
 from discreet.random._lanes import Team, in_lanes
-from discreet.random._words import next_word
+from discreet.random._words import draw_words, next_word
 from discreet.random.source import Rng, RngLike, as_rng
 
 __all__ = ["gaussian_noise"]
@@ -36,8 +42,8 @@ __all__ = ["gaussian_noise"]
 _LAYERS = 256
 _EDGE = 3.6541528853610088  # where the tail layer begins
 _AREA = 0.00492867323399  # the area of every layer
-_CHUNK = 1 << 10  # numbers that are made at a time: what is in between stays in the nearest cache
 _SMALL = 1 << 16  # a fifth of a millisecond: not worth a second thread
+_MANY = 1 << 12  # words, from which on it is worth some microseconds to read the generator's state
 
 
 @cache
@@ -69,62 +75,75 @@ def _outside(layer: Any, x: float, edges: Any, heights: Any, function: int, stat
 
 
 @njit(cache=True, nogil=True)
-def _fill_double(
-    out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any
-) -> None:
-    i = 0
-    while i < len(out):
-        word = next_word(function, state)
+def _again(word: Any, edges: Any, heights: Any, function: int, state: int) -> Any:
+    """The number that a word decides which is outside its layer's core, with further words."""
+    while True:
         layer = np.int64(word & np.uint64(255))
         x = float(word >> np.uint64(11)) * 2.0**-53 * edges[layer]
         if x >= edges[layer + 1]:
             x = _outside(layer, x, edges, heights, function, state)
-            if x < 0.0:
-                continue
-        noise = -sigma * x if word & np.uint64(256) else sigma * x
-        out[i] = ((out[i] if add else 0.0) + noise) * scale
-        i += 1
+        if x >= 0.0:
+            return -x if word & np.uint64(256) else x
+        word = next_word(function, state)
 
 
 @njit(cache=True, nogil=True)
-def _single(half: Any, edges: Any, heights: Any, function: int, state: int) -> Any:
-    """The number that half a word decides, with further words where it is outside its layer's core."""
-    while True:
-        layer = np.int64(half & np.uint32(255))
-        x = (float(half >> np.uint32(9)) + 0.5) * 2.0**-23 * edges[layer]
-        if x >= edges[layer + 1]:
-            x = _outside(layer, x, edges, heights, function, state)
-        if x >= 0.0:
-            return -x if half & np.uint32(256) else x
-        half = np.uint32(next_word(function, state) >> np.uint64(32))
+def _fill_double(
+    out: Any,
+    sigma: float,
+    scale: float,
+    function: int,
+    state: int,
+    keys: Any,
+    counter: int,
+    given: Any,
+    edges: Any,
+    heights: Any,
+) -> None:
+    """Add noise; words are made under ``keys`` from ``counter`` on, or ``given`` where there are none.
+
+    In loops without a branch: 98 of 100 numbers are in their layer's core, and the others follow.
+    """
+    words, drawn, inside = np.empty(PAIRS, np.uint64), np.empty(PAIRS), np.empty(PAIRS, np.bool_)
+    for start in range(0, len(out), PAIRS):
+        part = out[start : start + PAIRS]
+        if len(keys):
+            encrypt(words, keys, counter + start // 2)
+        own = words if len(keys) else given[start : start + PAIRS]
+        for i in range(len(part)):
+            layer = own[i] & np.uint64(255)
+            x = float(own[i] >> np.uint64(11)) * 2.0**-53 * edges[layer]
+            inside[i] = x < edges[layer + np.uint64(1)]
+            drawn[i] = -x if own[i] & np.uint64(256) else x
+        for i in range(len(part)):
+            if not inside[i]:
+                drawn[i] = _again(own[i], edges, heights, function, state)
+        for i in range(len(part)):
+            part[i] = (part[i] + sigma * drawn[i]) * scale
 
 
 @njit(cache=True, nogil=True)
 def _fill_single(
-    out: Any, sigma: float, add: bool, scale: float, function: int, state: int, edges: Any, heights: Any
+    out: Any,
+    sigma: float,
+    scale: float,
+    function: int,
+    state: int,
+    keys: Any,
+    counter: int,
+    given: Any,
 ) -> None:
-    """In chunks, each by loops without a branch: 98 of 100 numbers are in their layer's core, and the others follow."""
-    words, drawn, inside = np.empty(_CHUNK // 2, np.uint64), np.empty(_CHUNK), np.empty(_CHUNK, np.bool_)
-    halves = words.view(np.uint32)
-    for start in range(0, len(out), _CHUNK):
-        part = out[start : start + _CHUNK]
-        for i in range((len(part) + 1) // 2):
-            words[i] = next_word(function, state)
+    """The same, half a word a number."""
+    words, radii, drawn = np.empty(PAIRS, np.uint64), np.empty(PAIRS, np.float32), np.empty(2 * PAIRS, np.float32)
+    for start in range(0, len(out), 2 * PAIRS):
+        part = out[start : start + 2 * PAIRS]
+        pairs = (len(part) + 1) // 2
+        if len(keys):
+            encrypt(words, keys, counter + start // 4)
+        own = words[:pairs] if len(keys) else given[start // 2 : start // 2 + pairs]
+        draw_pairs(own.view(np.uint32), radii[:pairs], drawn[: 2 * pairs], function, state)
         for i in range(len(part)):
-            half = halves[i]
-            layer = half & np.uint32(255)
-            x = (float(half >> np.uint32(9)) + 0.5) * 2.0**-23 * edges[layer]
-            inside[i] = x < edges[layer + np.uint32(1)]
-            drawn[i] = -x if half & np.uint32(256) else x
-        for i in range(len(part)):
-            if not inside[i]:
-                drawn[i] = _single(halves[i], edges, heights, function, state)
-        if add:
-            for i in range(len(part)):
-                part[i] = (part[i] + sigma * drawn[i]) * scale
-        else:
-            for i in range(len(part)):
-                part[i] = sigma * drawn[i] * scale
+            part[i] = (part[i] + sigma * drawn[i]) * scale
 
 
 def gaussian_noise(
@@ -151,14 +170,30 @@ def gaussian_noise(
     """
     sigma, scale = nonnegative("sigma", sigma), positive("scale", scale)
     buffer = out if isinstance(out, np.ndarray) else np.empty(out)
-    kernel = {"f": _fill_single, "d": _fill_double}.get(buffer.dtype.char)
-    if kernel is None or not buffer.flags.c_contiguous or not buffer.flags.writeable or not buffer.dtype.isnative:
+    kind = buffer.dtype.char
+    if kind not in "fd" or not buffer.flags.c_contiguous or not buffer.flags.writeable or not buffer.dtype.isnative:
         raise ValueError("out is not a writeable C-contiguous float32 or float64 array, but must be one, or a shape.")
+    if not (add or subtract):
+        buffer[...] = 0.0
 
     def fill(part: NDArray[Any], source: Rng) -> None:
-        address = source.address if secure else source.quick()
         with source.lock:
-            kernel(part, -sigma if subtract else sigma, add or subtract, scale, *address, *_layers())
+            words: Any = _words(source, part.size if kind == "d" else -(-part.size // 2), secure)
+            if kind == "d":
+                _fill_double(part, -sigma if subtract else sigma, scale, *words, *_layers())  # type: ignore[call-arg]
+            else:
+                _fill_single(part, -sigma if subtract else sigma, scale, *words)
 
     in_lanes(fill, buffer.reshape(-1), as_rng(rng), small=_SMALL, team=team)
     return buffer
+
+
+def _words(source: Rng, count: int, secure: bool) -> tuple[Any, ...]:
+    """Where so many words, and further ones, come from, as the loops take it."""
+    if not secure:
+        given, address = np.empty(count, np.uint64), source.quick()
+        draw_words(given, *address)
+        return *address, NONE, 0, given
+    if count < _MANY:
+        return *source.address, NONE, 0, source.words(count)
+    return *source.address, *reserve(source.bits, count)

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.random.mtrand import get_bit_generator, set_bit_generator
 from numpy.typing import NDArray
 
+from discreet.forks import here
 from discreet.random.source import Rng
-from discreet.sessions import here
 
 __all__ = ["SecretStates", "States", "draw_from", "key_all", "twister", "was_seeded"]
 

@@ -100,6 +100,12 @@ class Rng:
         return self._bits.lock
 
     @property
+    def bits(self) -> Any:
+        """The bit generator; whoever draws from it holds ``lock``."""
+        self._note()
+        return self._bits
+
+    @property
     def address(self) -> tuple[int, int]:
         """The C function that gives the next word, and its state, as integers for compiled code."""
         self._note()
