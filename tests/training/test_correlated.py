@@ -52,7 +52,7 @@ STEPS, PASS = 12, 6
 
 
 def released(given, steps, size=20_000, rng=None, skipped=()):
-    """The noise of a run, one row a step, on sums of zeros."""
+    """The noise of a run, one row per step, on sums of zeros."""
     taking_part = given.sampler(10, 60).participation
     stream, rows = given.begun(taking_part, steps), []
     for number in range(steps):

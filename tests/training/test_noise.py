@@ -17,8 +17,8 @@ from discreet.auditing import ReplayError, replay
 from discreet.random import Rng, seeded
 from discreet.release import Release
 from discreet.training import Clipping, Quantile, Speed, make_private, noise
+from discreet.training.memory import SMALL
 from discreet.training.noise.base import shown
-from discreet.training.noise.gaussians import SMALL
 from discreet.training.sampling.participation import BallsInBinsDealing, PoissonSampling, ShuffledDealing
 from tests.training.loops import private, run, step, weights
 

@@ -89,7 +89,7 @@ def test_what_counts_is_known_after_two_sizes():
     model, optimizer, loader = case.private()
     for x, y in loader:
         case.step(model, optimizer, x, y)
-    assert list(optimizer.privacy._run.verification._memory.on_the_way.counts.values()) == [1]
+    assert list(optimizer.privacy._run.verification._judge.numbers.counts.values()) == [1]
 
 
 def test_what_python_was_told_may_be_vouched_for():

@@ -24,6 +24,8 @@ cryptographic, but all of their state is secret, and nobody sees what they draw 
 
 Under ``rng=`` a pass draws from the seed's stream of its step and piece, so that a run that is resumed draws the same;
 without it, a run that is resumed draws anew, which changes no law.
+
+Decision 412.
 """
 
 from __future__ import annotations

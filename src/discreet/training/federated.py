@@ -27,8 +27,7 @@ from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients import Clipping
 from discreet.training.noise import Independent, Noise
-from discreet.training.noise.base import Step, shown
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Step, shown
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan, least_noise
 from discreet.training.sampling import FixedSize, Indices, Sampler, TruncatedPoisson
@@ -152,14 +151,14 @@ class Federation(PaidOnce):
         self._asked = {keys[i] for i in drawn.tolist()}
         return sorted(self._asked & set(here))
 
-    def _check_clients(self, found: int) -> None:
+    def _check_clients(self, connected: int) -> None:
         sampler = self.plan.sampler
-        if found < sampler.dataset_size:
+        if connected < sampler.dataset_size:
             raise ValueError(
                 f"Fewer clients are connected than the {sampler.dataset_size} that clients says, and the share that a "
                 "round asks is priced for so many: wait for them, or declare fewer."
             )
-        sampler.check(found)
+        sampler.check(connected)
 
     def _order(self, step: int) -> Indices | None:
         sampler = self.plan.sampler
@@ -237,8 +236,8 @@ def _sampler(sampler: type[Sampler] | Sampler | None, noise: Noise | None, each:
         raise ValueError(f"clients_per_round is {each}, but there are {clients} clients.")
     if sampler is None and noise is not None and noise.correlated:
         return noise.sampler(each, clients)
-    found = FixedSize if sampler is None else sampler
-    made = found(batch_size=each, dataset_size=clients) if isinstance(found, type) else found
+    kind = FixedSize if sampler is None else sampler
+    made = kind(batch_size=each, dataset_size=clients) if isinstance(kind, type) else kind
     if not isinstance(made, Sampler) or isinstance(made, TruncatedPoisson):
         raise ValueError(
             f"sampler is a {type(made).__name__}, but must be FixedSize, Poisson or another that is not cut."

@@ -6,6 +6,8 @@ direction, is the signal; what it sums up of noise, in all d coordinates, is the
 root of the mean square over the steps of a run. Their ratio is an upper bound, and compares settings. It grows with
 the batch size and levels off where sampling no longer helps; beyond that, larger batches only take steps away.
 Settings are suggested there: the most steps that still have ``ENOUGH`` of the largest ratio.
+
+Decision 425.
 """
 
 from __future__ import annotations
@@ -62,12 +64,12 @@ class Frontier:
 
     def best(self, epsilon: float) -> list[Point]:
         """The best noise at each batch size, the smallest first."""
-        found: dict[int, Point] = {}
+        best: dict[int, Point] = {}
         for point in (p for p in self if p.epsilon == epsilon):
-            before = found.get(point.batch_size)
+            before = best.get(point.batch_size)
             if before is None or point.signal_to_noise > before.signal_to_noise:
-                found[point.batch_size] = point
-        return [found[size] for size in sorted(found)]
+                best[point.batch_size] = point
+        return [best[size] for size in sorted(best)]
 
     def suggested(self, epsilon: float) -> Point:
         """The most steps that have enough of the largest ratio."""
@@ -145,7 +147,7 @@ def frontier(
     ...                noises=[LambdaCGD()]))
        batch    steps     epsilon 1     epsilon 4
          100     4000         46.6           160
-        1000      400         54.9           194
+        1000      400         54.7           193
        10000       40         61.5*          218*
     """
     whole("records", records, low=1)
@@ -154,7 +156,7 @@ def frontier(
     number("delta", delta, low=0, high=1, open_low=True, open_high=True)  # at zero a search would have no end
     number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
     pairs = candidates(momentum, 1.0) if noises is None else [(noise, noise.sampler) for noise in noises]
-    found: list[Point] = []
+    points: list[Point] = []
     ordered = sorted(set(sizes) or batch_sizes(records))
     for before, size in enumerate(ordered):
         like = Poisson(batch_size=size, dataset_size=records)
@@ -168,8 +170,8 @@ def frontier(
                 continue
             for epsilon in epsilons:
                 row = expected(pair, like, clip_norm, workload, positive("epsilon", epsilon), delta)
-                found.append(Point(epsilon, steps, row, signal * clip_norm / (row.error * math.sqrt(parameters))))
-    return Frontier(parameters, delta, tuple(found))
+                points.append(Point(epsilon, steps, row, signal * clip_norm / (row.error * math.sqrt(parameters))))
+    return Frontier(parameters, delta, tuple(points))
 
 
 def mean_error(records: int, dimension: int, *, epsilon: float, delta: float, norm: float = 1.0) -> float:

@@ -5,14 +5,23 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from discreet.encoding.habits import answer_arguments
 from discreet.errors import extra, positive, whole
+from discreet.habits import BUDGETS, answer_arguments
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, unit_name
-from discreet.training.distributed import Ranks, Shards, SharedStreams, admit_wrapper, is_sharded, unwrap
+from discreet.training.distributed import (
+    Ranks,
+    Shards,
+    SharedStreams,
+    admit_wrapper,
+    forbid_collectives,
+    is_sharded,
+    unwrap,
+)
 from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.loader import PrivateLoader, checked
@@ -36,9 +45,9 @@ from discreet.training.sampling import (
     TruncatedPoisson,
 )
 from discreet.training.sampling.pieces import what_made_up_records_judge
+from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed, check_speed
-from discreet.training.verification.rehearsal import made_up_batch, run_plainly
-from discreet.training.verification.verification import StepVerification
+from discreet.training.verification.verification import StepVerification, public_choices
 
 with extra("torch"):
     import torch
@@ -176,9 +185,7 @@ def plan_for(
     return plan
 
 
-OTHER_NAMES: Mapping[str, str] = {
-    "target_epsilon": "write epsilon=",
-    "target_delta": "write delta=",
+OTHER_NAMES: Mapping[str, str] = BUDGETS | {
     "module": "give the model first, make_private(model, optimizer, loader, ...)",
     "data_loader": "give the loader third, make_private(model, optimizer, loader, ...)",
     "poisson_sampling": "write sampler=, as 'poisson' or 'shuffled'; Poisson is the default",
@@ -331,7 +338,14 @@ def prepare(
     admitted = partial(admit_wrapper, ranks=ranks)
     clipped = ClippedSum(shards.seen(trained), plan.clipping, loss_reduction, admit_wrapper=admitted)
     before_batch = shards.attach(clipped)
-    verification = StepVerification(clipped, _drawing(streams), before_batch=before_batch, by_one=bool(in_part), **told)
+    verification = StepVerification(
+        clipped,
+        public_choices(streams),
+        before_batch=before_batch,
+        while_judging=partial(forbid_collectives, unverified) if ranks.count > 1 else nullcontext,
+        by_one=bool(in_part),
+        **told,
+    )
     clipped.subscribe(verification)
     run = Run(
         plan,
@@ -423,18 +437,6 @@ def _facts(
         "the number of records": len(loader.dataset),  # type: ignore[arg-type]
         "the model": [(name, tuple(p.shape), str(p.dtype)) for name, p in trained.items()],
     }
-
-
-def _drawing(streams: Streams) -> Callable[[int], int]:
-    """Whole numbers below a bound, from a stream of public choices that begins when it is asked."""
-    source: list[Any] = []
-
-    def draw(below: int) -> int:
-        if not source:
-            source.append(streams.public(2))
-        return int(source[0].word() % below)
-
-    return draw
 
 
 def start(run: Run) -> None:

@@ -3,6 +3,8 @@
 A ``Run`` alone owns the number of steps, the position in a pass, the current batch, the streams, the state of noise and
 clipping, and the checkpoint. The loader asks it which steps to draw and tells it of each batch; the optimiser's hooks
 ask it for the noisy gradient of a step; ``optimizer.privacy`` reads its account off it.
+
+Decisions 73 and 124.
 """
 
 from __future__ import annotations
@@ -26,8 +28,7 @@ from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients import ClippedSum
 from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
-from discreet.training.noise.base import Step, shown
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Step, shown
 from discreet.training.noise.independent import gaussian
 from discreet.training.plan import Plan
 from discreet.training.sampling import Indices

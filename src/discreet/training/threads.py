@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from discreet.errors import extra
-from discreet.sessions import here
+from discreet.forks import here
 
 with extra("torch"):
     import torch

@@ -14,7 +14,6 @@ from discreet.errors import extra
 from discreet.training.errors import MEETING, MixedRecords, PrivateTrainingError
 
 with extra("torch"):
-    import torch.distributed as dist
     from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["forbid_collectives"]
@@ -35,9 +34,6 @@ class _CollectivesForbidden(TorchDispatchMode):
 @contextmanager
 def forbid_collectives(unverified: str) -> Iterator[None]:
     """Refuse a block that asks other processes for something, unless the user vouches for it."""
-    if not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
-        yield
-        return
     mode = _CollectivesForbidden()
     try:
         with mode:

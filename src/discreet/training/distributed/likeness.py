@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import extra
 from discreet.training.distributed.ranks import Ranks, digest
 from discreet.training.distributed.shards import is_sharded
 
 with extra("torch"):
     import torch
-    from torch import nn
+    from torch import Tensor, nn
     from torch.optim import Optimizer
 
 __all__ = ["likeness", "options"]
+
+_NUMBERS = (bool, int, float, tuple, np.generic, Tensor)
 
 
 def likeness(model: nn.Module, ranks: Ranks) -> float:
@@ -35,4 +39,9 @@ def options(optimizer: Optimizer, ranks: Ranks) -> int:
     if ranks.count == 1:
         return 0
     groups: list[Any] = [{**group, "params": len(group["params"])} for group in optimizer.param_groups]
-    return digest([sorted((k, v) for k, v in g.items() if isinstance(v, bool | int | float | tuple)) for g in groups])
+    return digest([sorted((k, _plain(v)) for k, v in g.items() if isinstance(v, _NUMBERS)) for g in groups])
+
+
+def _plain(value: Any) -> Any:
+    """A number of torch's or NumPy's as Python's, which alone are written alike on all machines."""
+    return value.tolist() if isinstance(value, (np.generic, Tensor)) else value

@@ -121,18 +121,18 @@ class Ranks:
         """Of each whole number, the largest that a rank gave."""
         if self.count == 1:
             return list(numbers)
-        told = torch.tensor(numbers, dtype=torch.int64, device=self.device)
+        most = torch.tensor(numbers, dtype=torch.int64, device=self.device)
         with answered():
-            dist.all_reduce(told, dist.ReduceOp.MAX)
-        return [int(number) for number in told.tolist()]
+            dist.all_reduce(most, dist.ReduceOp.MAX)
+        return [int(number) for number in most.tolist()]
 
     def summed(self, number: float) -> float:
         """The sum of a number over the ranks."""
         if self.count == 1:
             return number
-        told = torch.tensor([number], dtype=torch.float64, device=self.device)
-        self.add_up(told)
-        return float(told)
+        total = torch.tensor([number], dtype=torch.float64, device=self.device)
+        self.add_up(total)
+        return float(total)
 
     def add_up(self, tensor: Tensor) -> None:
         """The sum over the ranks, in place, on all of them."""
@@ -143,11 +143,11 @@ class Ranks:
         """Refuse facts that are not the same on all ranks, by name: values may be private."""
         if self.count == 1:
             return
-        told: list[Any] = [None] * self.count
+        of_ranks: list[Any] = [None] * self.count
         with answered():
-            dist.all_gather_object(told, dict(facts))
+            dist.all_gather_object(of_ranks, dict(facts))
         for name in facts:
-            if any(other.get(name) != told[0][name] for other in told):
+            if any(other.get(name) != of_ranks[0][name] for other in of_ranks):
                 raise ValueError(
                     f"{name} differs between the ranks, but they carry out one plan together: call make_private with "
                     "the same arguments on all of them, on the same model and the same data."
@@ -157,10 +157,10 @@ class Ranks:
         """What rank 0 has, on all ranks."""
         if self.count == 1:
             return value
-        told = [value]
+        values = [value]
         with answered():
-            dist.broadcast_object_list(told, src=0)
-        return told[0]
+            dist.broadcast_object_list(values, src=0)
+        return values[0]
 
     def once(self, act: Callable[[], None]) -> None:
         """Done by rank 0 while the others wait; a refusal reaches all of them."""
@@ -170,11 +170,11 @@ class Ranks:
                 act()
             except Exception as error:
                 failure = error
-        told = self.of_first(None if failure is None else (isinstance(failure, BudgetExceeded), str(failure)))
+        refusal = self.of_first(None if failure is None else (isinstance(failure, BudgetExceeded), str(failure)))
         if failure is not None:
             raise failure
-        if told is not None:
-            raise (BudgetExceeded if told[0] else PrivateTrainingError)(told[1])
+        if refusal is not None:
+            raise (BudgetExceeded if refusal[0] else PrivateTrainingError)(refusal[1])
 
     def pay(self, plan: Any, book: Chargeable | None, label: str, *, reproducible: bool = False) -> None:
         """Charge the plan once in all: to the book of rank 0."""

@@ -5,6 +5,8 @@ other objects than what the optimiser has: ``seen`` finds them. Where a batch is
 module is tried out), records are run alone, more often on one rank than on another; ``fully_shard`` would wait for
 the others each time. So the ranks agree before every batch whether one of them will look closely, and for such a
 batch the model stays whole on all of them.
+
+Decision 431.
 """
 
 from __future__ import annotations
@@ -68,15 +70,15 @@ class Shards:
         """Parameters as the calls of the model see them, by the same names."""
         if self:
             self._gather()
-        found = dict(self._model.named_parameters())
+        parameters = dict(self._model.named_parameters())
         self._scatter()
-        for name, p in found.items():
+        for name, p in parameters.items():
             if is_sharded(p):
                 raise ValueError(
                     f"Parameter {name!r} is a DTensor also where its module is called (tensor parallelism?), so no "
                     "rank has all of a record's gradient. Use fully_shard alone."
                 )
-        return {name: found[name] for name in trained}
+        return {name: parameters[name] for name in trained}
 
     def attach(self, clipped: ClippedSum) -> Callable[[bool], None] | None:
         """What is to be told of every batch of a run before it comes, and whether it will be verified; none where
@@ -149,8 +151,8 @@ def _groups(module: Any) -> list[Any]:
     return [g for g in ([state._fsdp_param_group] if groups is None else groups) if g is not None]
 
 
-def _set(group: Any, told: Mapping[str, Any]) -> None:
-    for name, value in told.items():
+def _set(group: Any, settings: Mapping[str, Any]) -> None:
+    for name, value in settings.items():
         setattr(group, name, value)
 
 

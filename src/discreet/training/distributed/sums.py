@@ -42,8 +42,8 @@ class Sums:
 
         ``total`` is used up.
         """
-        found: list[Tensor] = list(total)
-        own = [self._scatter(found, i) for i in self._sharded]
+        sums: list[Tensor] = list(total)
+        own = [self._scatter(sums, i) for i in self._sharded]
         flat = [(places, torch.cat([total[i].reshape(-1) for i in places])) for places in self._groups.values()]
         total.clear()
         for _, vector in flat:
@@ -55,22 +55,22 @@ class Sums:
         def added() -> list[Tensor]:
             for places, vector in flat:
                 self._ranks.add_up(vector)
-                self._set(found, places, vector)
-            return found
+                self._set(sums, places, vector)
+            return sums
 
         return own, added
 
-    def _scatter(self, found: list[Tensor], place: int) -> Tensor:
+    def _scatter(self, sums: list[Tensor], place: int) -> Tensor:
         """The rank's shard of the sum over ranks of one parameter, in place of the rank's own sum."""
         from torch.distributed.tensor import DTensor, Partial
 
-        like, mine = self._trained[place], found[place]
+        like, mine = self._trained[place], sums[place]
         with answered(), torch.no_grad():
             partial = DTensor.from_local(mine, like.device_mesh, [Partial()], run_check=False)  # type: ignore[attr-defined]
-            found[place] = partial.redistribute(placements=like.placements)  # type: ignore[attr-defined]
-            return found[place].to_local()  # type: ignore[attr-defined,no-any-return]
+            sums[place] = partial.redistribute(placements=like.placements)  # type: ignore[attr-defined]
+            return sums[place].to_local()  # type: ignore[attr-defined,no-any-return]
 
-    def _set(self, found: list[Tensor], places: Sequence[int], vector: Tensor) -> None:
+    def _set(self, sums: list[Tensor], places: Sequence[int], vector: Tensor) -> None:
         parts = vector.split_with_sizes([self._trained[i].numel() for i in places])
         for i, part in zip(places, parts, strict=True):
-            found[i] = part.view(self._trained[i].shape)
+            sums[i] = part.view(self._trained[i].shape)

@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError, extra, positive, whole
 from discreet.events import Event
+from discreet.habits import BUDGETS, answer_arguments
 from discreet.mechanisms.records import check_readable, element_type, has_named_columns
 from discreet.random import RngLike, Streams
 from discreet.release import Chargeable, Release, charged
@@ -21,8 +22,8 @@ from discreet.training.loader import PrivateLoader
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, rehearse_step, start, what_is_verified_in_part
 from discreet.training.run import Run, label_of_charge
+from discreet.training.sampling.rehearsal import made_up_batch
 from discreet.training.speed import Speed, check_speed
-from discreet.training.verification.rehearsal import made_up_batch
 
 with extra("torch"):
     import torch
@@ -145,8 +146,8 @@ class Training(Generic[Model]):
 
     def _train(self, run: Run, batches: PrivateLoader) -> None:
         privacy = Privacy(run)
-        told = self._progress if callable(self._progress) else None
-        line = Progress(privacy, self._delta, told=told) if self._progress else None
+        tell = self._progress if callable(self._progress) else None
+        line = Progress(privacy, self._delta, tell=tell) if self._progress else None
         privacy.local = self._progress == "local"
         while privacy.remaining_steps:
             for *inputs, target in batches:
@@ -171,6 +172,7 @@ class Training(Generic[Model]):
         rehearse_step(model, loader, self.plan, self._reduction, batch, loss, unverified=self._unverified)
 
 
+@answer_arguments(BUDGETS | {"criterion": "write loss_fn=", "learning_rate": "write lr=", "loss": "write loss_fn="})
 def fit(
     model: Model,
     data: Data,

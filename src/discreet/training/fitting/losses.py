@@ -4,6 +4,8 @@ Whether a target can be taken is a fact about one private record, so it must not
 outside those of the model, or a target for which the loss fails, leaves its record without a gradient, as a gradient
 that is not finite does. What is wrong with every target, its type or its shape, is public, and is found before the
 charge.
+
+Decision 127.
 """
 
 from __future__ import annotations

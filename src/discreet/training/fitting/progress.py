@@ -17,7 +17,7 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """One line on a stream, or for ``told``, with the share that is done: steps, epsilon so far, steps a second.
+    """One line on a stream, or for ``tell``, with the share that is done: steps, epsilon so far, steps a second.
 
     What depends on the data without noise, the loss and the share of clipped gradients, is shown only if ``update`` is
     given it and ``privacy.local`` is set, and is marked as not private.
@@ -28,10 +28,10 @@ class Progress:
         privacy: Privacy,
         delta: float | None,
         stream: TextIO | None = None,
-        told: Callable[[float, str], object] | None = None,
+        tell: Callable[[float, str], object] | None = None,
     ) -> None:
         self.privacy, self.delta, self.stream = privacy, delta, sys.stderr if stream is None else stream
-        self._told = told
+        self._tell = tell
         self._start, self._epsilon = time.monotonic(), ""
 
     def update(self, loss: Tensor | None = None) -> None:
@@ -44,8 +44,8 @@ class Progress:
         if self.privacy.local and loss is not None:
             local = f" [local, not private: loss {float(loss.mean()):.3f}, {self.privacy.clip_rate:.0%} clipped]"
         text = f"step {done}/{total}{self._epsilon}, {rate:.1f} steps/s{local}"
-        if self._told is not None:
-            self._told(done / max(1, total), text)
+        if self._tell is not None:
+            self._tell(done / max(1, total), text)
             return
         filled = "█" * (20 * done // max(1, total))
         self.stream.write(f"\r{filled:░<20} {text} ")

@@ -10,6 +10,8 @@ below the last place of :math:`G`, which is what other records added. Two guards
 
 So what one record takes from the others by rounding is at most ``LIGHT`` units in the last place of the clip norm for
 each number that is added.
+
+Decision 410.
 """
 
 from __future__ import annotations

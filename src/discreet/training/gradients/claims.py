@@ -1,11 +1,14 @@
-"""What the engine says of a few records, and who is told: their gradients, by the contraction that makes the sum."""
+"""What the engine says of a few records, and who is told: their gradients, by the contraction that makes the sum.
+
+Decision 415.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.contraction import Contraction, UsesOf
@@ -15,18 +18,20 @@ with extra("torch"):
     import torch
     from torch import Tensor, nn
 
-__all__ = ["Claim", "Nobody", "Subscriber", "claims"]
+__all__ = ["Claim", "Subscriber", "claims"]
 
 
-class Subscriber(Protocol):
-    """Who is told of a batch's course, in this order, and may stop it by an error: verification, for one.
+class Subscriber:
+    """Is told of a batch's course, in this order, and may stop it by an error, as verification does; this one does
+    nothing.
 
-    The engine knows nothing else of it, and works the same without one.
+    The engine knows nothing else of it.
     """
 
     @property
     def wants_claims(self) -> bool:
         """Whether it asks for claims about the current batch."""
+        return False
 
     def attach(self, model: nn.Module) -> None:
         """The model that is watched."""
@@ -45,30 +50,6 @@ class Subscriber(Protocol):
 
     def after_sum(self, records: int, weights: Tensor | None) -> None:
         """It was added up."""
-
-
-class Nobody:
-    """Is told, and does nothing."""
-
-    wants_claims = False
-
-    def attach(self, model: nn.Module) -> None:
-        """Nothing."""
-
-    def begin(self, records: int, yielded: Any, alone: Callable[..., Any] | None, owners: Owners | None) -> None:
-        """Nothing."""
-
-    def forget(self) -> None:
-        """Nothing."""
-
-    def before_sum(self) -> None:
-        """Nothing."""
-
-    def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
-        """Nothing."""
-
-    def after_sum(self, records: int, weights: Tensor | None) -> None:
-        """Nothing."""
 
 
 FEW = 4  # a copy of one in so many rows is no great part of what a batch takes

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from discreet.errors import extra
-from discreet.training.gradients.claims import Nobody, Subscriber
+from discreet.training.gradients.claims import Subscriber
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.one_pass import in_one_pass
@@ -68,7 +68,7 @@ class ClippedSum:
         self.watch = Watch(parameters, admit_wrapper)
         self.contraction = Contraction(parameters, clipping)
         self._in_parts: UnitInParts | None = None  # of the unit that comes in several pieces, if one does
-        self._subscriber: Subscriber = Nobody()
+        self._subscriber = Subscriber()
         self.total: list[Tensor] | None = None
         self.unclipped = 0.0  # the centred count that adaptive clipping releases with noise
         self.local = False  # whether to note what is not private, for the eyes of who trains

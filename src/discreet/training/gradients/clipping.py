@@ -3,6 +3,8 @@ r"""How much of a record's gradient is kept: the factor, the scope, and a clip n
 A record's gradient is cut into blocks (the whole, a layer each, or named groups), each with a clip norm of its own, and
 block j is multiplied by a factor that leaves it at most :math:`C_j` long. The record then moves the sum by at most
 :math:`C = \sqrt{\sum_j C_j^2}`, whatever the record holds.
+
+Decision 72.
 """
 
 from __future__ import annotations

@@ -14,9 +14,10 @@ from discreet.errors import extra
 from discreet.training.errors import MixedRecords
 from discreet.training.gradients.cancellation import LIGHT
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.joint import as_one_weight, joint_norms, pull_back, received
+from discreet.training.gradients.joint import as_one_weight, joint_norms, pull_back
 from discreet.training.gradients.rules.handlers import Handler
-from discreet.training.gradients.uses import Use
+from discreet.training.gradients.rules.outer_products import LinearWeight
+from discreet.training.gradients.uses import Use, at
 from discreet.training.memory import Room
 
 with extra("torch"):
@@ -103,7 +104,7 @@ class Contraction:
         do, are in one list: they are measured as one."""
         found: dict[Any, list[tuple[int, list[Use]]]] = {}
         for place, uses in uses_of.items():
-            shared = received(uses) if self.scales is None else None
+            shared = _received(uses) if self.scales is None else None
             found.setdefault((place,) if shared is None else (self.block[place], shared), []).append((place, uses))
         return list(found.values())
 
@@ -119,7 +120,7 @@ class Contraction:
             if self.scales is not None:
                 scaled = sum(use.formed() for use in uses) * self.scales[place]
                 uses[:] = [Use(uses[0].target, Handler(), None, None, scaled)]
-            part, block = joint_norms(uses) if len(those) == 1 else _norms_as_one(those), self.block[place]
+            part, block = _norms(those), self.block[place]
             if part.shape[0] != records:
                 raise MixedRecords(
                     f"Parameter {self._names[place]!r} was used on {part.shape[0]} records in a batch of "
@@ -188,11 +189,22 @@ class Contraction:
                 use.drop()
 
 
-def _norms_as_one(those: list[tuple[int, list[Use]]]) -> Tensor:
-    """Squared norms of several weights that got the same gradient; the terms of all of them are noted at each."""
+def _received(uses: list[Use]) -> Any:
+    """Where the output gradients of a weight that was used once are: the same for weights that share them. None where
+    they do not matter, because its gradients are formed or it is not a linear layer's."""
+    if len(uses) != 1 or type(uses[0].handler) is not LinearWeight or uses[0].instances is not None:
+        return None
+    u = uses[0].gradients
+    return None if u is None else at(u)
+
+
+def _norms(those: list[tuple[int, list[Use]]]) -> Tensor:
+    """Squared norms of a weight, or of several that got the same gradient: then the terms of all are noted at each."""
     uses = [own[0] for _, own in those]
+    if len(those) == 1:
+        return uses[0].squared_norms() if len(those[0][1]) == 1 else joint_norms(those[0][1])
     one = as_one_weight(uses)
-    found = joint_norms([one])
+    found = one.squared_norms()
     for use in uses:
         use.note_terms(one.terms)
     return found

@@ -11,13 +11,13 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.gradients.rules.handlers import KEPT, Handler, Rows
 from discreet.training.gradients.rules.outer_products import LinearWeight, Outer, outer_norms
-from discreet.training.gradients.uses import Use, at
+from discreet.training.gradients.uses import Use
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["as_one_weight", "joint_norms", "pull_back", "received"]
+__all__ = ["as_one_weight", "joint_norms", "pull_back"]
 
 
 def joint_norms(uses: list[Use]) -> Tensor:
@@ -94,15 +94,6 @@ def _tied(uses: list[Use]) -> Tensor | None:
     uses[:] = [use, table]  # in this order the product is written, and the table's few rows added
     doubtful = found < 2.0**-10 * (apart[0] + apart[1])  # they cancel: what rounding may hide counts too
     return torch.where(doubtful, 2.0**-10 * (apart[0] + apart[1]), found)
-
-
-def received(uses: list[Use]) -> Any:
-    """Where the output gradients of a weight that was used once are: the same for weights that share them. None where
-    they do not matter, because its gradients are formed or it is not a linear layer's."""
-    if len(uses) != 1 or type(uses[0].handler) is not LinearWeight or uses[0].instances is not None:
-        return None
-    u = uses[0].gradients
-    return None if u is None else at(u)
 
 
 def as_one_weight(uses: list[Use]) -> Use:

@@ -7,6 +7,8 @@ With inputs :math:`x_i` and output gradients :math:`g_i` the gradient of record 
 needs each record once: by torch functions the batch is read twice, and a dozen small tensors are made on the way, which
 together take longer than the arithmetic. Single precision on the processor, a few outputs and no more records than one
 thread should do; whatever else comes is declined, and a norm that is not finite too, for the ordinary way to look at.
+
+Decision 406.
 """
 
 from __future__ import annotations
@@ -83,26 +85,38 @@ def _clipped_sum(
     ``stability``, at ``most`` so much.
     """
     records, inputs, outputs = x.shape[0], x.shape[1], g.shape[1]
-    h, total, vanished = np.empty((outputs, CHUNK), np.float32), np.float32(0), outputs * _TINY
+    h, factors, total, vanished = (
+        np.empty((outputs, CHUNK), np.float32),
+        np.empty(CHUNK, np.float32),
+        np.float32(0),
+        outputs * _TINY,
+    )
     sums, sides = np.zeros((outputs, inputs)), np.zeros(outputs)
     for start in range(0, records, CHUNK):
-        end = min(start + CHUNK, records)
-        _measure(x[start:end], squares[start:end])
-        for i in range(start, end):
-            back = vanished
-            for k in range(outputs):
-                back += g[i, k] * g[i, k]
-            squares[i] = (squares[i] + more) * back + _TINY  # for a product that vanishes
-            total += squares[i]
-        for i in range(start, end):
-            factor = min(most, norm / (np.sqrt(squares[i]) + stability))
-            if len(weights):
-                factor *= weights[i]
-            for k in range(outputs):
-                h[k, i - start] = factor * g[i, k]
-        _multiply(h, x[start:end], out)
+        rows, back, own = x[start : start + CHUNK], g[start : start + CHUNK], squares[start : start + CHUNK]
+        size = len(rows)
+        _measure(rows, own)
+        factors[:] = vanished
         for k in range(outputs):
-            sides[k] += h[k, : end - start].sum()
+            for i in range(size):
+                h[k, i] = back[i, k]
+            for i in range(size):
+                factors[i] += h[k, i] * h[k, i]
+        for i in range(size):
+            own[i] = (own[i] + more) * factors[i] + _TINY  # for a product that vanishes
+        for i in range(size):
+            total += own[i]
+        for i in range(size):
+            factors[i] = min(most, norm / (np.sqrt(own[i]) + stability))
+        if len(weights):
+            for i in range(size):
+                factors[i] *= weights[start + i]
+        for k in range(outputs):
+            for i in range(size):
+                h[k, i] *= factors[i]
+        _multiply(h, rows, out)
+        for k in range(outputs):
+            sides[k] += h[k, :size].sum()
             for j in range(inputs):
                 sums[k, j] += out[k, j]
     out[:] = sums

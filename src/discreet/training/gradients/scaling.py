@@ -10,6 +10,8 @@ A scale is made of public facts and of released gradients alone, and never chang
 
 Reference: Li, Zaheer, Liu, Reddi, McMahan and Smith (2023), "Differentially private adaptive optimization with delayed
 preconditioners"; Ganesh, McMahan and Thakurta (2025), "On design principles for private adaptive optimizers".
+
+Decision 423.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ with extra("torch"):
 
 __all__ = ["State", "named_tensors", "path_of"]
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic)
 CONTAINERS = (list, tuple, dict, set, deque)
 LIBRARIES = ("torch.", "transformers.", "peft.")
 DEPTH, LONGEST = 4, 10_000  # of containers that are looked into

@@ -3,6 +3,8 @@ r"""A unit of several rows has one gradient, the sum over its rows: :math:`\sum_
 Uses of rows become uses of units before anything is measured, so that norms, clipping and claims are those of units:
 the steps of a unit's rows are steps of one record, as if it had been longer. A unit whose rows do not fit in one piece
 is added up whole, piece by piece, and clipped when its last piece has come (``UnitInParts``).
+
+Decision 445.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class PrivateStrategy(Strategy):
         _, connected = sample_nodes(grid, 0 if self.federation.steps else self.federation.plan.sampler.dataset_size, 0)
         asked = self.federation.ask(connected, arrays.to_numpy_ndarrays())
         self._sent = arrays
-        told = ConfigRecord({**config, "server-round": server_round, CLIP_NORM: self.federation.max_norm})
-        content = RecordDict(dict(zip(self._keys, (arrays, told), strict=True)))
+        settings = ConfigRecord({**config, "server-round": server_round, CLIP_NORM: self.federation.max_norm})
+        content = RecordDict(dict(zip(self._keys, (arrays, settings), strict=True)))
         return [Message(content=content, message_type=MessageType.TRAIN, dst_node_id=node) for node in asked]
 
     def aggregate_train(self, server_round: int, replies: Iterable[Message]) -> tuple[ArrayRecord, None]:

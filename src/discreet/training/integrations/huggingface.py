@@ -3,6 +3,8 @@
 The Trainer owns the loop; what differs is what must. Batches are the sampler's, ``gradient_accumulation_steps`` cuts
 them into pieces, ``max_grad_norm`` is the clip norm of each record, one step of the Trainer is one private step, and
 of what it logs only that remains which is not made of training records.
+
+Decision 442.
 """
 
 from __future__ import annotations
@@ -153,13 +155,13 @@ class PrivateTrainer(Trainer):
     def training_step(self, model: nn.Module, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
         """The Trainer's own, on the model itself, not on a compiled one or in ``DistributedDataParallel``, whose
         averaging begins with a call of it; its loss is for local eyes."""
-        found: list[Tensor] = []
+        losses: list[Tensor] = []
 
         def step() -> None:
-            found.append(super(PrivateTrainer, self).training_step(self.model, inputs))
+            losses.append(super(PrivateTrainer, self).training_step(self.model, inputs))
 
         quietly(step) if self._terms.withholds else step()
-        return found[0] if self._terms.local else torch.zeros_like(found[0])
+        return losses[0] if self._terms.local else torch.zeros_like(losses[0])
 
     def num_examples(self, dataloader: Any) -> int:
         """Of the training data, the number that was declared public."""
@@ -197,8 +199,8 @@ class PrivateTrainer(Trainer):
         return name in PUBLIC or any(name.startswith(f"{prefix}_") for prefix in self._evaluated)
 
     def _finalize_training(self, *args: Any) -> Any:
-        found = super()._finalize_training(*args)
-        return found if self._terms.local else found._replace(training_loss=math.nan)
+        output = super()._finalize_training(*args)
+        return output if self._terms.local else output._replace(training_loss=math.nan)
 
     def evaluation_loop(
         self,

@@ -204,10 +204,10 @@ def _refuse_callbacks(callbacks: list[Any], terms: TrainerTerms) -> None:
 
 def _monitors(trainer: Any) -> list[tuple[str, str]]:
     """What decides by a metric: callbacks (early stopping, the best checkpoint) and learning-rate schedulers."""
-    found = [(type(callback).__name__, getattr(callback, "monitor", None)) for callback in trainer.callbacks]
+    metrics = [(type(callback).__name__, getattr(callback, "monitor", None)) for callback in trainer.callbacks]
     plans = [config for config in trainer.lr_scheduler_configs if config.reduce_on_plateau]
-    found += [(type(config.scheduler).__name__, config.monitor) for config in plans]
-    return [(name, str(monitored)) for name, monitored in found if monitored is not None]
+    metrics += [(type(config.scheduler).__name__, config.monitor) for config in plans]
+    return [(name, str(monitored)) for name, monitored in metrics if monitored is not None]
 
 
 def _backward(trainer: Trainer, piece: Any) -> None:

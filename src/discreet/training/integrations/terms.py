@@ -3,6 +3,8 @@
 The loop meets one batch a private step. Where batches come in pieces, all but the last are added up before the loop
 sees the last one: how many pieces there were is private, and no counter, log or checkpoint of the loop may follow it.
 The book is charged when the first batch is asked for, after everything that the loop itself may refuse.
+
+Decisions 440 and 441.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from discreet.training.loader import PrivateLoader, checked
 from discreet.training.privacy import Privacy
 from discreet.training.private import plan_for, prepare, start
 from discreet.training.run import Run, label_of_charge
+from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed
-from discreet.training.verification.rehearsal import made_up_batch, run_plainly
 
 with extra("torch"):
     import torch
@@ -150,13 +152,13 @@ class TrainerTerms:
                 )
             if max_steps is not None:
                 epochs = (max_steps - 0.5) / self.steps_per_pass(data)  # exactly so many, whatever rounding does
-            found = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
+            whole_plan = plan_for(records, batch_size, epochs=epochs, **{**self.plan, **plan})
             size = self.speed.max_physical_batch_size if pieces is None else pieces
         run, private = prepare(
             model,
             optimizer,
             data,
-            found,
+            whole_plan,
             self._reduction,
             Streams(self._rng) if ranks.count == 1 else SharedStreams(self._rng, ranks),
             speed=replace(self.speed, max_physical_batch_size=size),
@@ -207,8 +209,8 @@ class Batches:
             self.run.refuse_part_of_a_checkpoint()
             self._terms.rehearse(self.run, self._loader, self._backward)
             self.run.ranks.agree({"the checkpoint": self.run.steps})
-            told = label_of_charge(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
-            self.run.ranks.pay(self.run.plan, self._terms.book, told, reproducible=self.run.reproducible)
+            label = label_of_charge(self._terms.label, self.run.unverified, self.run.debug, self.run.in_part)
+            self.run.ranks.pay(self.run.plan, self._terms.book, label, reproducible=self.run.reproducible)
             self._paid = True
         left = len(self) - self.run.steps % len(self)  # an epoch that was begun before a checkpoint is finished
         for piece in self._read(iter(self._loader)):
@@ -225,17 +227,17 @@ class Batches:
 
     def _read(self, pieces: Iterator[Any]) -> Iterator[Any]:
         """The pieces; what a dataset or a collate function says of records that it cannot take may be withheld."""
-        found: list[Any] = []
+        waiting: list[Any] = []
 
         def read() -> None:
-            found[:] = islice(pieces, 1)
+            waiting[:] = islice(pieces, 1)
 
         try:
             while True:
                 quietly(read) if self._terms.withholds else read()
-                if not found:
+                if not waiting:
                     return
-                yield found.pop()
+                yield waiting.pop()
         finally:
             pieces.close()  # type: ignore[attr-defined]
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from discreet.training.noise.banded import Banded
 from discreet.training.noise.banded_inverse import BandedInverse
-from discreet.training.noise.base import Noise, Step
+from discreet.training.noise.base import Gaussians, Noise, Step
 from discreet.training.noise.blt import BLT
 from discreet.training.noise.correlated import Correlated
 from discreet.training.noise.dense import Dense
-from discreet.training.noise.gaussians import Gaussians
 from discreet.training.noise.independent import Independent
 from discreet.training.noise.lambda_cgd import LambdaCGD
 from discreet.training.noise.square_root import SquareRoot

@@ -17,8 +17,7 @@ from discreet import events
 from discreet.errors import extra
 from discreet.mechanisms.factorization import Measure, Pattern, Strategy, Workload
 from discreet.sessions import PaidOnce, one_at_a_time
-from discreet.training.noise.base import Noise, Step
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Noise, Step
 from discreet.training.sampling import KeptBins, Sampler
 from discreet.training.sampling.participation import Participation
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from discreet import events
 from discreet.errors import extra
-from discreet.training.noise.base import Noise, Step
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Noise, Step
 from discreet.training.sampling.participation import Participation
 
 with extra("torch"):

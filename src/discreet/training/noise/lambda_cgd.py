@@ -2,6 +2,8 @@
 
 The draw of a step comes from a stream of its own, under a key from the run's source; at the next step it is drawn once
 more. Sixteen bytes are kept, which remove the noise of the last step and no other: they are secret.
+
+Decision 421.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ from discreet.errors import extra, number
 from discreet.mechanisms import factorization as f
 from discreet.mechanisms.factorization import Pattern, Strategy
 from discreet.sessions import PaidOnce, one_at_a_time
-from discreet.training.noise.base import Noise, Step
+from discreet.training.noise.base import Gaussians, Noise, Step
 from discreet.training.noise.correlated import Correlated
-from discreet.training.noise.gaussians import Gaussians
 from discreet.training.sampling.participation import Participation
 
 with extra("torch"):

@@ -12,12 +12,12 @@ from discreet.training.optimisers.marks import MARK, mark_of, with_mark, without
 from discreet.training.optimisers.schedulers import follow_private_steps
 from discreet.training.run import Run
 from discreet.training.verification.listening import Listening
-from discreet.training.verification.verification import pause_listeners
 
 with extra("torch"):
     import torch
     from torch import Tensor
     from torch.optim import Optimizer
+    from torch.overrides import _get_current_function_mode_stack
 
 __all__ = ["OptimizerHooks"]
 
@@ -65,7 +65,7 @@ class OptimizerHooks:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         answer = None if closure is None else _call_once(closure)
         run.verification.stop()
-        self._hushed = pause_listeners()
+        self._hushed = _pause_listeners()
         try:
             run.refuse_step()  # a closure may have taken it
             # none for a piece: the optimiser passes over parameters without a gradient
@@ -114,6 +114,14 @@ class OptimizerHooks:
                 p.grad = None
                 continue
             p.grad = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
+
+
+def _pause_listeners() -> list[Listening]:
+    """Listeners of other runs, which from now on do not hear of a private step: what it releases is public."""
+    others = [x for x in _get_current_function_mode_stack() if isinstance(x, Listening) and not x.finished]
+    for listener in others:
+        listener.pause()
+    return others
 
 
 def _refuse_scaler(optimizer: Optimizer) -> None:

@@ -4,6 +4,8 @@ Who resumes by habit saves ``model.state_dict()`` and ``optimizer.state_dict()``
 both: without a mark the run would count its steps from zero once more, and a model of two plans would be stated at the
 price of one. The mark lies in the first parameter group, where an optimiser that is not private yet keeps it, so that
 it is met whether the state is loaded before ``make_private`` or after.
+
+Decision 417.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A sampler draws the batches and states how records take part in them (``participation``); ``users`` bounds what a user
 brings, ``pieces`` cuts a batch for a small machine, ``collate`` puts records into tensors, ``views`` makes several
-views of a record.
+views of a record, ``rehearsal`` makes up a batch before any is drawn.
 """
 
 from __future__ import annotations

@@ -122,11 +122,11 @@ def fingerprint(collate: Collate, records: Any, places: Sequence[int]) -> str | 
     the same when they are read again."""
 
     def read() -> str:
-        found = hashlib.blake2b(digest_size=16)
+        digest = hashlib.blake2b(digest_size=16)
         for x in _again(lambda some: [collate([records[place]]) for place in some], places, 0):
-            found.update(repr((x.dtype, x.shape)).encode())
-            found.update(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
-        return found.hexdigest()
+            digest.update(repr((x.dtype, x.shape)).encode())
+            digest.update(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()
 
     try:
         once, again = read(), read()

@@ -50,5 +50,5 @@ class CyclicPoisson(Sampler):
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins for all, heads in the part whose turn it is."""
         assert order is not None
-        found = chosen(self.rate, keys, rng)
-        return found[order[found] == step % self.parts]
+        drawn = chosen(self.rate, keys, rng)
+        return drawn[order[drawn] == step % self.parts]

@@ -6,6 +6,8 @@ than a piece has pieces of its own, and is clipped when the last of them has com
 A loop may count what it meets: a learning rate by hand, an average of weights, a progress bar. How many records a batch
 has may be private, so the number of its pieces is not made of that: ``enough`` of them, a public number, come for every
 batch, the last ones empty. A batch that needs more, which hardly ever happens, has larger ones.
+
+Decision 413.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Poisson sampling: each record joins each batch independently, with one probability."""
+"""Poisson sampling: each record joins each batch independently, with one probability.
+
+Decision 407.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ class TruncatedPoisson(Sampler):
 
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Coins, and where there are too many heads a uniform choice among them."""
-        found = chosen(self.rate, keys, rng)
-        if len(found) <= self.limit:
-            return found
-        return np.sort(rng.generator.choice(found, self.limit, replace=False))
+        drawn = chosen(self.rate, keys, rng)
+        if len(drawn) <= self.limit:
+            return drawn
+        return np.sort(rng.generator.choice(drawn, self.limit, replace=False))

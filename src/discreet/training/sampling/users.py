@@ -40,13 +40,10 @@ def _check(users: Any) -> None:
 
 def _by_user(users: Any) -> tuple[list[object], Indices, Indices]:
     """The users, their records one user after another, and where each user's begin."""
-    objects = hasattr(users, "tolist") and not hasattr(users, "to_pylist")  # Arrow's are read as such
-    found = identities(
-        users.tolist() if objects else users
-    )  # one by one: no user decides how another is told, and missing ones are one
-    names: list[object] = [*sorted(found.words), *([None] if (found.at < 0).any() else [])]
+    known = identities(users)  # one by one: no user decides how another is told, and missing ones are one
+    names: list[object] = [*sorted(known.words), *([None] if (known.at < 0).any() else [])]
     place = {name: i for i, name in enumerate(names)}
-    of = np.array([place[None if at < 0 else found.words[at]] for at in found.at.tolist()], np.int64)
+    of = np.array([place[None if at < 0 else known.words[at]] for at in known.at.tolist()], np.int64)
     by_user = np.argsort(of, kind="stable")
     return names, by_user, np.searchsorted(of[by_user], np.arange(len(names) + 1))
 
@@ -100,9 +97,9 @@ class PerUser(Sampler):
     def _owner(self) -> Indices:
         """The number of the user of each record."""
         names, by_user, ends = self._groups
-        found = np.empty(len(by_user), np.int64)
-        found[by_user] = np.repeat(np.arange(len(names)), np.diff(ends))
-        return found
+        owners = np.empty(len(by_user), np.int64)
+        owners[by_user] = np.repeat(np.arange(len(names)), np.diff(ends))
+        return owners
 
     @property
     def expected(self) -> float:
@@ -126,13 +123,13 @@ class PerUser(Sampler):
     def draw(self, step: int, size: int, keys: Sequence[object], order: Indices | None, rng: Rng) -> Indices:
         """Users, then a choice among the records of each; one user after another."""
         names, by_user, ends = self._groups
-        found = []
+        records = []
         for user in self._law.draw(step, len(names), names, order, rng):
             own = by_user[ends[user] : ends[user + 1]]
             if len(own) > self.records_per_user:
                 own = np.sort(rng.generator.choice(own, self.records_per_user, replace=False))
-            found.append(own)
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+            records.append(own)
+        return np.concatenate(records) if records else np.empty(0, np.int64)
 
     def owners(self, drawn: Indices) -> Indices:
         """The user of each record of a batch."""

@@ -8,6 +8,8 @@ clipping and verification are of records with all their views.
 
 Reference: De, Berrada, Hayes, Smith and Balle (2022), "Unlocking high-accuracy differentially private image
 classification through scale", Section 3; Fort et al. (2021).
+
+Decision 424.
 """
 
 from __future__ import annotations
@@ -64,5 +66,5 @@ class ManyViews(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Every view is a row of one call."""
-        found: Tensor = self.model(x.flatten(0, 1))
-        return found.unflatten(0, x.shape[:2])
+        answers: Tensor = self.model(x.flatten(0, 1))
+        return answers.unflatten(0, x.shape[:2])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from discreet.errors import extra
 from discreet.training.gradients.claims import Claim
-from discreet.training.verification.readings import StepReading
+from discreet.training.verification.replay import StepReading
 from discreet.training.verification.rounding import RandomRounding, in_double
 from discreet.training.verification.single_record import Change, SingleRecordRuns
 from discreet.training.verification.tape import LossTape
@@ -53,79 +53,89 @@ class Unrepeatable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Compares one claim about the ``records`` of a tape with the lone record, in several readings."""
+    """Compares one claim with the lone record, in several readings."""
 
     runs: SingleRecordRuns
-    tape: LossTape
-    records: int
-    tolerance: Tolerance
+    claim: Claim
     _first: list[tuple[StepReading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
-    _judged: list[tuple[float, list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
+    _judged: list[tuple[list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
 
-    def differing(self, claim: Claim, reading: StepReading, scale: float | None = None) -> list[str]:
-        """The parameters whose claimed gradient is not the lone record's, as far as one run can tell; none: they agree.
+    @property
+    def tolerance(self) -> Tolerance:
+        """How close they must be."""
+        return PRIVATE if self.runs.private else MADE_UP
 
-        ``scale`` times the claim is compared: as many times as there are records, where the loss divides by them.
-        """
-        reading = _of_claim(reading, claim)
-        alone = self.runs.gradient(self.tape, claim.row, self.records, reading)
+    def differing(self, reading: StepReading) -> list[str]:
+        """The parameters whose claimed gradient is not the lone record's, as far as one run can tell; none: they
+        agree."""
+        alone = self._gradient(reading)
         self._first.append((reading, alone))
-        if not _finite(claim.gradient):
+        if not _finite(self.claim.gradient):
             return []  # such a record contributes nothing
         if not _finite(alone):
             return list(self.runs.parameters)
-        scale = scale or self._scale(reading)
-        names = self._beyond(claim, alone, scale)
-        return names and self._beyond(claim, self._without_onednn(claim, reading), scale)
+        return self._beyond(alone)
 
-    def beyond_rounding(self, claim: Claim, reading: StepReading) -> list[str]:
+    def agrees_if_declared_otherwise(self, reading: StepReading) -> bool:
+        """Whether the claim would be right if the loss had been declared a mean where it is a sum, or a sum for a
+        mean."""
+        return not self._beyond(self._gradient(reading), mean=not self.runs.clipped.mean)
+
+    def beyond_rounding(self, reading: StepReading) -> list[str]:
         """The parameters that ``differing`` found, and for which rounding cannot be the reason.
 
         Raises ``Unrepeatable`` where the record alone does not answer alike twice.
         """
-        reading, written = _of_claim(reading, claim), list(self.runs.written)
+        written = list(self.runs.written)
         try:
             alone = next(gradient for known, gradient in self._first if known == reading)
-            if not _alike(alone, self.runs.gradient(self.tape, claim.row, self.records, reading)):
+            if not _alike(alone, self._gradient(reading)):
                 raise Unrepeatable
             if not _finite(alone):  # numbers too large for single precision; made-up ones are not
                 return [] if self.tolerance.private else list(self.runs.parameters)
-            return self._judge(claim, reading, alone)
+            return self._judge(reading, alone)
         finally:
             self.runs.written[:] = written
 
-    def _judge(self, claim: Claim, reading: StepReading, alone: list[Tensor]) -> list[str]:
-        scale, moved = self._scale(reading), [0.0] * len(alone)
-        for one, gradient, names in self._judged:  # most readings say the same of a record
-            if one == scale and _same(gradient, alone):
+    def _gradient(self, reading: StepReading, change: Change = Tensor.clone) -> list[Tensor]:
+        """That of all records that the claim is about, by themselves."""
+        others = self.claim.others
+        reading = replace(reading, others=others, copies=1) if others else reading
+        return self.runs.gradient(self.claim.row, reading, change)
+
+    def _judge(self, reading: StepReading, alone: list[Tensor]) -> list[str]:
+        moved = [0.0] * len(alone)
+        for gradient, names in self._judged:  # most readings say the same of a record
+            if _same(gradient, alone):
                 return names
-        names = self._beyond(claim, alone, scale)
-        for other in self._round_otherwise(claim, reading) if names else ():
+        names = self._beyond(alone)
+        for other in self._round_otherwise(reading) if names else ():
             if other is None or not _finite(other):
                 names = []
                 break
             moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, other, alone, strict=True)]
-            names = self._beyond(claim, alone, scale, moved)
+            names = self._beyond(alone, moved)
             if not names:
                 break
-        self._judged.append((scale, alone, names))
+        self._judged.append((alone, names))
         return names
 
-    def _round_otherwise(self, claim: Claim, reading: StepReading) -> Iterator[list[Tensor] | None]:
+    def _round_otherwise(self, reading: StepReading) -> Iterator[list[Tensor] | None]:
         """The gradient as other roundings give it.
 
         Code that is written for single precision alone, say, fails in double. A private record is then not judged
         (none); a made-up one by those that did not fail.
         """
+        private = self.tolerance.private
         for change, where in self._other_roundings():
             try:
                 with where as rounding:
-                    other = self.runs.gradient(self.tape, claim.row, self.records, reading, change)
+                    other = self._gradient(reading, change)
             except Exception:
-                if self.tolerance.private:
+                if private:
                     yield None
             else:
-                yield None if rounding is not None and rounding.near_overflow and self.tolerance.private else other
+                yield None if private and rounding is not None and rounding.near_overflow else other
 
     def _other_roundings(self) -> Iterator[tuple[Change, AbstractContextManager[RandomRounding | None]]]:
         yield Tensor.double, in_double(self.runs.model)
@@ -133,12 +143,12 @@ class Agreement:
             rounding = RandomRounding(self.runs.model.parameters(), seed)
             yield rounding.moved, rounding
 
-    def _scale(self, reading: StepReading) -> float:
-        return self.records / reading.count * reading.copies if self.runs.mean else 1.0
-
-    def _beyond(self, claim: Claim, alone: list[Tensor], scale: float, moved: Sequence[float] = ()) -> list[str]:
+    def _beyond(self, alone: list[Tensor], moved: Sequence[float] = (), *, mean: bool | None = None) -> list[str]:
         """The parameters in which a claim is too far away; rounding is known to have ``moved`` each so far."""
-        contraction, coarse = self.runs.contraction, _coarseness(self.tape, alone)
+        claim, contraction = self.claim, self.runs.clipped.contraction
+        mean = self.runs.clipped.mean if mean is None else mean  # whether the loss divides by the number of records
+        scale = self.runs.tape.records / (1 + len(claim.others)) if mean else 1.0
+        coarse = _coarseness(self.runs.tape, alone)
         part, blocks = max(self.tolerance.part, HALF * coarse), contraction.block
         own, apart = (
             _norms(alone),
@@ -161,20 +171,6 @@ class Agreement:
             if not names and norm * scale < wholes[block] - math.sqrt(slack):
                 names += [name for name, b in zip(self.runs.parameters, blocks, strict=True) if b == block]
         return names
-
-    def _without_onednn(self, claim: Claim, reading: StepReading) -> list[Tensor]:
-        """The gradient once more: oneDNN adds up all positions of a convolution one after another, so that rounding
-        grows with their number. Torch's own loops do not."""
-        written = list(self.runs.written)
-        with torch.backends.mkldnn.flags(enabled=False, deterministic=None, allow_tf32=None, fp32_precision=None):
-            closer = self.runs.gradient(self.tape, claim.row, self.records, reading)
-        self.runs.written[:] = written
-        return closer
-
-
-def _of_claim(reading: StepReading, claim: Claim) -> StepReading:
-    """A reading with all records that a claim is about."""
-    return replace(reading, others=claim.others, copies=1) if claim.others else reading
 
 
 def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:

@@ -1,20 +1,23 @@
-"""Where records meet, said as plainly as can be: of made-up records, or of a run that was declared not private."""
+"""Where records meet, said as plainly as can be: of made-up records, or of a run that was declared not private.
+
+The record is run once alone and once beside all others; what each module was given and gave, and what the loss sends
+back, is compared.
+"""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NoReturn
 
 from discreet.errors import extra
 from discreet.training.errors import MIXING_LOSS, MixedRecords, PrivateTrainingError
-from discreet.training.gradients.claims import Claim
 from discreet.training.gradients.trace.places import records_of
-from discreet.training.gradients.trace.trees import mapped, tensors
-from discreet.training.verification.compare import PRIVATE, Agreement
-from discreet.training.verification.readings import StepReading
+from discreet.training.gradients.trace.trees import tensors
+from discreet.training.verification.compare import Agreement
+from discreet.training.verification.replay import StepReading
 from discreet.training.verification.single_record import SingleRecordRuns
-from discreet.training.verification.tape import LossTape, TapeEntry
 
 with extra("torch"):
     import torch
@@ -26,76 +29,80 @@ __all__ = ["refuse", "refuse_written", "warn_of_gradients"]
 CLOSE = 1e-3
 
 
-def refuse(
-    claim: Claim, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading, names: list[str]
-) -> NoReturn:
+def refuse(agreement: Agreement, reading: StepReading, names: list[str]) -> NoReturn:
     """Say why a claim is not what the record alone gives: the declaration, the model, the loss, or a backward pass."""
-    as_declared = Agreement(runs, tape, records, PRIVATE)
-    if not as_declared.differing(claim, reading, scale=1.0 if runs.mean else float(records)):
-        seen = "does not divide" if runs.mean else "divides"
+    runs, claim = agreement.runs, agreement.claim
+    mean, model = runs.clipped.mean, runs.model
+    if agreement.agrees_if_declared_otherwise(reading):
         raise MixedRecords(
-            f"loss_reduction is {'mean' if runs.mean else 'sum'!r}, but the loss {seen} by the number of records. "
-            "Declare what it does with the records of a batch: 'mean' or 'sum'."
+            f"loss_reduction is {'mean' if mean else 'sum'!r}, but the loss {'does not divide' if mean else 'divides'} "
+            "by the number of records. Declare what it does with the records of a batch: 'mean' or 'sum'."
         )
-    claim = replace(claim, others=())  # of its first record
-    where = _first_difference(claim.row, tape, runs, records, reading)
-    if where is not None:
-        path = next((name for name, module in runs.model.named_modules() if module is where), "")
+    where = _first_difference(runs, claim.row, reading)
+    if isinstance(where, nn.Module):
+        path = next((name for name, module in model.named_modules() if module is where), "")
         raise MixedRecords(
             f"The answer of {type(where).__name__} ({path or 'the model'}) for one record depends on the other records "
             "of the batch, so no record has a gradient of its own. Look for means, norms or products over the first "
             "dimension, and for records that change their places."
         )
-    if _loss_mixes(claim.row, tape, runs, records, reading):
+    if where == "loss":
         raise MixedRecords(MIXING_LOSS)
     raise MixedRecords(
-        f"In {type(runs.model).__name__} the gradients of several records meet at parameter {names[0]!r}, or are lost "
+        f"In {type(model).__name__} the gradients of several records meet at parameter {names[0]!r}, or are lost "
         "on the way: the model mixes records, changes their order on the way, or has a hook or a backward pass that "
         "mixes them. Keep every record in its row."
     )
 
 
-def _outputs(
-    call: TapeEntry, given: Any, runs: SingleRecordRuns, row: int, records: int, reading: StepReading
-) -> list[Any]:
-    """What each module was given and gave in a call of the model, innermost first, without the engine."""
-    found: list[Any] = []
+@dataclass(slots=True)
+class _Course:
+    """What a run's modules were given and gave, innermost first, and what the loss sent to the model's outputs."""
+
+    modules: list[tuple[nn.Module, list[Tensor], list[Tensor]]] = field(default_factory=list)
+    gradients: list[Tensor] = field(default_factory=list)
+
+
+def _follow(runs: SingleRecordRuns, row: int, reading: StepReading) -> _Course:
+    course, outermost = _Course(), [call.func for call in runs.tape.calls if call.is_module and call.graded]
 
     def keep(module: nn.Module, args: Any, output: Any) -> None:
-        found.append((module, _numbers(args), _numbers(output)))
+        course.modules.append((module, _numbers(args), _numbers(output)))
+        for x in tensors(output) if module in outermost else ():
+            if x.requires_grad:
+                course.gradients.append(torch.zeros_like(x))
+                x.register_hook(partial(course.gradients.__setitem__, len(course.gradients) - 1))
 
     handle = register_module_forward_hook(keep)
     try:
-        with torch.no_grad(), runs.from_before(), torch.random.fork_rng(devices=[]):
-            args, kwargs = given
-            runs.run(call, args, kwargs, runs.chance(row, records, reading))
+        runs.gradient(row, reading)
     finally:
         handle.remove()
-    return found
+    return course
 
 
-def _first_difference(
-    row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading
-) -> nn.Module | None:
-    """The first module whose answer for a record is another where the record is alone, though it was given the same; of
-    the first call."""
-    call = next(call for call in tape.calls if call.is_module and call.graded)
-    of = runs.row(tape, row, records, reading)
-    alone = mapped(lambda x: of(x, True), (call.args, call.kwargs))
-    together = mapped(Tensor.detach, (call.args, call.kwargs))
+def _first_difference(runs: SingleRecordRuns, row: int, reading: StepReading) -> nn.Module | str | None:
+    """The first module whose answer for a record is another where the record is alone, though it was given the same; or
+    the loss, if that is where records meet."""
+    records = runs.tape.records
+    all_of_them = replace(reading, others=tuple(range(1, records)), copies=1)  # in their order
     try:
-        whole_run, lone_run = (_outputs(call, given, runs, row, records, reading) for given in (together, alone))
-        pairs = zip(whole_run, lone_run, strict=True)
-        for (module, *whole), (_, *one) in pairs:
+        together, alone = _follow(runs, 0, all_of_them), _follow(runs, row, replace(reading, others=()))
+        for (module, *whole), (_, *one) in zip(together.modules, alone.modules, strict=True):
             given, gave = (
                 [_differs(x, y, row, records) for x, y in zip(*both, strict=True)]
                 for both in zip(whole, one, strict=True)
             )
             if any(gave) and not any(given):
-                return module  # type: ignore[no-any-return]
+                return module
+        scale = records if runs.clipped.mean else 1
+        pairs = zip(together.gradients, alone.gradients, strict=True)
+        mixes = any(
+            not x.dim() or not bool(torch.isfinite(y).all()) or _differs(x * scale, y, row, records) for x, y in pairs
+        )  # without dimensions: the model returns its loss
     except Exception:  # another module runs for one record than for many: the place is not known, the refusal stands
         return None
-    return None
+    return "loss" if mixes else None
 
 
 def _numbers(tree: Any) -> list[Tensor]:
@@ -113,18 +120,10 @@ def _differs(whole: Tensor, alone: Tensor, row: int, records: int) -> bool:
     return float((one - other).norm()) > CLOSE * float(one.norm() + other.norm()) + 1e-30
 
 
-def _loss_mixes(row: int, tape: LossTape, runs: SingleRecordRuns, records: int, reading: StepReading) -> bool:
-    """Whether the loss is where records meet: the model's answers agree, and a loss follows them."""
-    calls = [call for call in tape.calls if call.is_module and call.graded]
-    if any(not x.dim() for call in calls for x in call.outputs):
-        return True  # the model returns its loss
-    return runs.output_gradients_differ(tape, row, records, reading)
-
-
 def refuse_written(name: str, model: nn.Module) -> NoReturn:
     """Refuse a write by the name of what was written."""
     kinds = [("Parameter", model.named_parameters()), ("Buffer", model.named_buffers())]
-    kind = next((kind for kind, found in kinds if name in dict(found)), "Attribute")
+    kind = next((kind for kind, named in kinds if name in dict(named)), "Attribute")
     raise PrivateTrainingError(
         f"{kind} {name!r} of {type(model).__name__} changes with the records of a batch and is kept with the model, "
         "without noise. Compute it from public data, outside forward, or return it from forward."

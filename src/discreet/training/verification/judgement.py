@@ -1,4 +1,4 @@
-"""The judgement of one batch: four questions, each of which a loop that treats records apart answers alike.
+"""The judgement of a run's batches: four questions, each of which a loop that treats records apart answers alike.
 
 1. Is anything that model and loss were given made of an earlier batch, or of several rows of this one?
 2. Are made-up records' gradients, as the engine claims them, those of the records alone? (Asked once, first: a refusal
@@ -10,10 +10,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import (
@@ -29,285 +28,235 @@ from discreet.training.errors import (
 from discreet.training.gradients.claims import Claim
 from discreet.training.memory import return_freed_memory
 from discreet.training.verification import explanation
-from discreet.training.verification.compare import MADE_UP, PRIVATE, Agreement, Tolerance, Unrepeatable
+from discreet.training.verification.compare import Agreement, Unrepeatable
+from discreet.training.verification.inputs import in_several_rows
 from discreet.training.verification.listening import Names
+from discreet.training.verification.made_up import run_made_up_records
 from discreet.training.verification.numbers import BatchNumbers, NumbersOfRun
-from discreet.training.verification.readings import READINGS, StepReading
-from discreet.training.verification.replay import ancestors, calls_of_losses, recompute_inputs
-from discreet.training.verification.single_record import SingleRecordRuns, trial
-from discreet.training.verification.tape import LossTape, TapeEntry
+from discreet.training.verification.replay import READINGS, StepReading
+from discreet.training.verification.single_record import SingleRecordRuns
 
 with extra("torch"):
-    import torch
     from torch import Tensor
 
-__all__ = ["Judgement", "Memory"]
+__all__ = ["Judge"]
 
 FEW = 4  # made-up records that are judged
 
 
-@dataclass(slots=True)
-class Memory:
-    """What is remembered of a run from one verified batch to the next."""
+class Judge:
+    """Judges the verified batches of one run, and remembers what is to be compared from one to the next.
 
-    unverified: str = ""
-    debug: bool = False
-    told: bool = False  # whether it was said that there are no gradients before step
-    made_up: bool = False  # whether made-up records were asked of
-    ran_made_up: bool = False  # and whether they could be
-    on_the_way: NumbersOfRun = field(default_factory=NumbersOfRun)  # to the losses, put there by Python
-    readings: list[StepReading] = field(default_factory=lambda: list(READINGS))  # the last that was right comes first
-    written: set[str] = field(
-        default_factory=set
-    )  # parameters and buffers that a forward pass writes, not from records
-    earlier: list[weakref.ref[Tensor]] = field(default_factory=list)  # what the last batch was made into
-    by_model: set[str] | None = None  # parameters and buffers that lone records' runs write; unknown before one ran
-    numbers: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)  # that the loop wrote into the model with
+    ``draw`` gives whole numbers below a bound, at random; ``unverified`` is the user's word for what cannot be judged;
+    with ``debug`` a refusal may tell of private records.
+    """
 
-    def note_warning(self) -> None:
-        """It was said that there are no gradients before step."""
-        self.told = True
+    def __init__(self, draw: Callable[[int], int], *, unverified: str = "", debug: bool = False) -> None:
+        self._draw, self.unverified, self._debug = draw, unverified, debug
+        self._asked_made_up = self._ran_made_up = False  # whether made-up records were asked of, and could be run
+        self._readings = list(READINGS)  # the last that was right comes first
+        self.numbers = NumbersOfRun()  # of Python's, on the way to the losses
+        self._written_with: dict[str, list[tuple[float, ...]]] = {}  # numbers that the loop wrote into the model
+        self._written_by_model: set[str] | None = None  # what lone records' runs write; unknown before one ran
+        self._earlier: list[weakref.ref[Tensor]] = []  # what the last batch was made into
 
-    def note_reading(self, right: StepReading) -> None:
-        """A claim is right under this reading: it is tried first from now on."""
-        self.readings.sort(key=lambda reading: reading != right)
-
-    def note_made_up(self, *, ran: bool) -> None:
-        """Made-up records were asked of; and ``ran``, or could not be run."""
-        self.made_up, self.ran_made_up = True, ran
-
-    def note_earlier(self, made: Sequence[weakref.ref[Tensor]], *, more: bool = False) -> None:
-        """What the batch was made into, or into what ``more``."""
-        self.earlier = [*self.earlier, *made] if more else list(made)
-
-    def note_numbers(self, numbers: dict[str, list[tuple[float, ...]]]) -> None:
-        """Numbers that the loop wrote into the model with, by what it wrote into."""
-        self.numbers = self.numbers | numbers
-
-    def note_written_by_model(self, names: Sequence[str]) -> None:
-        """What a lone record's run has written."""
-        self.by_model = (self.by_model or set()) | set(names)
-
-    def refuse(self, error: PrivateTrainingError) -> None:
+    def refuse(self, reason: str) -> None:
         """Refuse what cannot be judged, unless the user vouches for it."""
         if not self.unverified:
-            raise error
+            raise PrivateTrainingError(reason)
 
+    @property
+    def earlier(self) -> list[Tensor]:
+        """What is left of what the last verified batch was made into."""
+        return [x for x in (ref() for ref in self._earlier) if x is not None]
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Of the batch on a tape."""
+    def note_made(self, made: Iterable[Tensor]) -> None:
+        """The last batch was made into this, too."""
+        self._earlier += map(weakref.ref, made)
 
-    tape: LossTape
-    runs: SingleRecordRuns
-    memory: Memory
-    draw: Callable[[int], int]
-    records: int
-    weights: Tensor | None
+    def judge(self, runs: SingleRecordRuns, claims: Sequence[Claim], *, padded: bool) -> None:
+        """Refuse a batch, or not; one that is ``padded`` ends with rows that weigh nothing."""
+        self._refuse_numbers(runs)
+        self._refuse_earlier(runs)
+        self._refuse_several_rows(runs, stay=padded)
+        self._judge_made_up_once(runs, READINGS[0])
+        for claim in claims:
+            self._compare(Agreement(runs, claim))
+        self._refuse_written(runs)
+        self._refuse_written_by_loop(runs)
 
-    def judge(self, claimed: Sequence[Claim]) -> None:
-        """Refuse the batch, or not."""
-        self._refuse_numbers()
-        self._refuse_earlier()
-        self._refuse_several_rows()
-        self._judge_made_up_once(READINGS[0])
-        for claim in claimed:
-            self._compare(claim, self.tape, self.records, PRIVATE)
-        self._refuse_written(self.tape, self.records)
-        self._refuse_written_by_loop()
-
-    def judge_made_up(self, *, alone: bool) -> None:
+    def judge_made_up(self, runs: SingleRecordRuns, *, alone: bool) -> None:
         """Ask what does not need the batch's records: there is one ``alone``, or none whose gradient is finite."""
-        self._refuse_earlier()
+        self._refuse_earlier(runs)
         # of one record every tensor may be a row: those that are not of the batch are taken as they are
-        self._judge_made_up_once(StepReading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
-        self._refuse_written_by_loop()
+        self._judge_made_up_once(runs, StepReading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
+        self._refuse_written_by_loop(runs)
 
-    def _compare(self, claim: Claim, tape: LossTape, records: int, tolerance: Tolerance) -> None:
+    # --- gradients -------------------------------------------------------------------------------------------------
+
+    def _compare(self, agreement: Agreement) -> None:
         """Refuse a claim that is wrong under every reading of the tape."""
-        agreement, wrong = Agreement(self.runs, tape, records, tolerance), list[StepReading]()
-        for reading in self._readings(self.memory.readings, tape, records):
+        runs, wrong = agreement.runs, list[StepReading]()
+        for reading in self._choices(runs, self._readings):
             try:
-                differs = bool(agreement.differing(claim, reading))
+                differs = bool(agreement.differing(reading))
             except PrivateTrainingError:
                 raise
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
             if not differs:
-                self.memory.note_reading(replace(reading, counts={}))
-                if tolerance.private:
-                    self._refuse_padding(claim, reading)
+                right = replace(reading, counts={})
+                self._readings.sort(key=lambda one: one != right)
+                if runs.private:
+                    self._refuse_padding(agreement, reading)
                 return
             wrong.append(reading)
-        if not wrong and tolerance.private:
-            self.memory.refuse(PrivateTrainingError(UNJUDGED))
-        self._refuse_wrong(agreement, claim, wrong)
+        if not wrong and runs.private:
+            self.refuse(UNJUDGED)
+        self._refuse_wrong(agreement, wrong)
 
-    def _readings(self, readings: Sequence[StepReading], tape: LossTape, records: int) -> list[StepReading]:
+    def _choices(self, runs: SingleRecordRuns, readings: Sequence[StepReading]) -> list[StepReading]:
         """The readings of a tape, with each choice of the numbers that count its records."""
-        numbers = self.memory.on_the_way
-        known = tape is self.tape and numbers.counts
-        choices = [numbers.counts] if known else numbers.choices(calls_of_losses(tape), records)
+        known = runs.private and self.numbers.counts
+        choices = [self.numbers.counts] if known else self.numbers.choices(runs.tape)
         return [replace(reading, counts=counts) for reading in readings for counts in choices]
 
-    def _refuse_wrong(self, agreement: Agreement, claim: Claim, readings: Sequence[StepReading]) -> None:
+    def _refuse_wrong(self, agreement: Agreement, readings: Sequence[StepReading]) -> None:
         """Refuse a claim that is wrong under each of these readings, whatever rounding did."""
         names: list[str] = []
         for reading in readings:
-            beyond = self._beyond_rounding(agreement, claim, reading)
+            beyond = self._beyond_rounding(agreement, reading)
             if not beyond:
                 return
             names = names or beyond
-        if names and (not agreement.tolerance.private or self.memory.debug):
-            self._refuse_written(agreement.tape, agreement.records)
-            explanation.refuse(claim, agreement.tape, self.runs, agreement.records, readings[0], names)
+        if names and (not agreement.runs.private or self._debug):
+            self._refuse_written(agreement.runs)
+            explanation.refuse(agreement, readings[0], names)
         if names:
             raise MixedRecords(UNEQUAL)
 
-    def _beyond_rounding(self, agreement: Agreement, claim: Claim, reading: StepReading) -> list[str]:
+    def _beyond_rounding(self, agreement: Agreement, reading: StepReading) -> list[str]:
         """The parameters in which a claim is wrong, whatever rounding did. Where the record alone does not answer alike
         twice, the loop is refused, but of a private record that may be rounding's work, if made-up ones did."""
         try:
-            return agreement.beyond_rounding(claim, reading)
+            return agreement.beyond_rounding(reading)
         except Unrepeatable:
-            if not (agreement.tolerance.private and self.memory.ran_made_up):
-                self.memory.refuse(PrivateTrainingError(UNREPEATABLE))
+            if not (agreement.runs.private and self._ran_made_up):
+                self.refuse(UNREPEATABLE)
         except Exception:
-            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            self.refuse(UNJUDGED)
         return []
 
-    def _refuse_padding(self, claim: Claim, reading: StepReading) -> None:
+    def _refuse_padding(self, right: Agreement, reading: StepReading) -> None:
         """Refuse padding that has an effect: others decide how long it is."""
-        alone = None if self.tape.alone is None or claim.several else self.tape.alone((claim.row, *claim.others))
+        runs, claim = right.runs, right.claim
+        alone = None if runs.tape.alone is None or claim.several else runs.tape.alone((claim.row, *claim.others))
         if alone is None:
             return
-        reading = replace(reading, own={id(x): y for x, y in zip(self.tape.given, alone, strict=True)})
-        agreement = Agreement(self.runs, self.tape, self.records, PRIVATE)
+        reading = replace(reading, own={id(x): y for x, y in zip(runs.tape.given, alone, strict=True)})
+        agreement = Agreement(runs, claim)
         try:
-            wrong = agreement.differing(claim, reading) and self._beyond_rounding(agreement, claim, reading)
+            wrong = agreement.differing(reading) and self._beyond_rounding(agreement, reading)
         except PrivateTrainingError:
             raise
         except Exception:
-            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            self.refuse(UNJUDGED)
             return
         if wrong:
             raise MixedRecords(UNEQUAL)
 
-    def _judge_made_up_once(self, reading: StepReading, least: int = 0) -> None:
+    def _judge_made_up_once(self, runs: SingleRecordRuns, reading: StepReading, least: int = 0) -> None:
         """Ask of made-up records, once; of ``least`` at least. What they cannot be made for is asked of the private
         ones alone."""
-        if self.memory.made_up:
+        tape = runs.tape
+        count = tape.records if tape.sizes else max(least, min(tape.records, FEW))
+        if self._asked_made_up or count == 1:  # of one record, which numbers count the records cannot be told
             return
-        count = self.records if self.tape.counted else max(least, min(self.records, FEW))
-        if count == 1:  # and which numbers count the records cannot be told
-            return
-        self.memory.note_made_up(ran=False)
+        self._asked_made_up = True
         try:
-            made, claimed = trial(self.tape, self.runs, self.records, count, FEW, reading)
+            made_up, claims = run_made_up_records(runs, count, FEW, reading)
         except PrivateTrainingError:
             raise
         except Exception:  # shapes or values that only records have: the private ones are judged in any case
             return
-        self.memory.note_made_up(ran=True)
-        for claim in claimed:
-            self._compare(claim, made, count, MADE_UP)
-        self._refuse_written(made, count)
-        self._note_written()
-        self.runs.written.clear()
-        if self.tape.large:
+        self._ran_made_up = True
+        for claim in claims:
+            self._compare(Agreement(made_up, claim))
+        self._refuse_written(made_up)
+        self._note_written(made_up)
+        if tape.large:
             return_freed_memory()
 
-    def _refuse_numbers(self) -> None:
-        """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
-        numbers = BatchNumbers.of(self.tape, calls_of_losses(self.tape), self.records, self.runs.known)
-        if not self.memory.on_the_way.are_public(numbers):
-            self.memory.refuse(PrivateTrainingError(UNKNOWN))
+    # --- what goes in ----------------------------------------------------------------------------------------------
 
-    def _refuse_earlier(self) -> None:
+    def _refuse_numbers(self, runs: SingleRecordRuns) -> None:
+        """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
+        if not self.numbers.are_public(BatchNumbers.of(runs.tape, runs.known)):
+            self.refuse(UNKNOWN)
+
+    def _refuse_earlier(self, runs: SingleRecordRuns) -> None:
         """Refuse what an earlier batch was made into: a queue, a memory, a running mean."""
-        tape, earlier = self.tape, {id(x) for x in (ref() for ref in self.memory.earlier) if x is not None}
-        if (earlier - {id(x) for x in tape.given}) & ancestors(tape):
+        tape = runs.tape
+        if ({id(x) for x in self.earlier} - {id(x) for x in tape.given}) & tape.ancestors():
             raise MixedRecords(EARLIER)
         made = {id(x): x for call in tape.calls for x in call.outputs if id(x) in tape.data}
-        self.memory.note_earlier([weakref.ref(x) for x in made.values()])
+        self._earlier = [weakref.ref(x) for x in made.values()]
 
-    def _refuse_several_rows(self) -> None:
+    def _refuse_several_rows(self, runs: SingleRecordRuns, *, stay: bool) -> None:
         """Another record in one row of the batch may change one row of what model and loss are given."""
-        tape, records, row = self.tape, self.records, self.draw(self.records)
-        rows = row, (row + 1 + self.draw(records - 1)) % records
-
-        def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:
-            return self.runs.run(call, args, kwargs, self.runs.chance(row, records, READINGS[0]))
-
+        records = runs.tape.records
+        row = self._draw(records)
+        rows = row, (row + 1 + self._draw(records - 1)) % records
         try:
-            found = recompute_inputs(tape, records, rows, run)
+            several = in_several_rows(runs, rows, stay=stay)
         except Exception:
-            self.memory.refuse(PrivateTrainingError(UNJUDGED))
+            self.refuse(UNJUDGED)
             return
-        if any(all(_rows_changed(one, other, records) is None for other in others) for one, *others in found):
+        if several:
             raise MixedRecords(SEVERAL)
-        for place, replaced in enumerate(rows, 1):
-            changed = torch.zeros(records, dtype=torch.bool)
-            for parts in found:
-                rows_changed = _rows_changed(parts[0], parts[place], records)
-                changed |= False if rows_changed is None else rows_changed
-            moved = self.weights is not None and bool(changed.any()) and not bool(changed[replaced])
-            if int(changed.sum()) > 1 or moved:
-                raise MixedRecords(SEVERAL)
 
-    def _refuse_written(self, tape: LossTape, records: int) -> None:
+    # --- what is written -------------------------------------------------------------------------------------------
+
+    def _refuse_written(self, runs: SingleRecordRuns) -> None:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
-        written = self.runs.written
+        written = runs.written
         if len({rows for rows, *_ in written}) == 1 and written[0][1]:  # does another record write the same?
-            for reading in self._readings(READINGS, tape, records):
+            another = (written[0][0][0] + 1) % runs.tape.records
+            for reading in self._choices(runs, READINGS):
                 try:
-                    self.runs.gradient(tape, (written[0][0][0] + 1) % records, records, reading)
+                    runs.gradient(another, reading)
                     break
                 except Exception:  # refused below: what is not known to be the same is not
                     continue
             else:
-                self.memory.refuse(PrivateTrainingError(UNJUDGED))
+                self.refuse(UNJUDGED)
         for (_, names, state), (_, others, other) in pairwise(written):
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
-                explanation.refuse_written(differ[0], self.runs.model)
+                explanation.refuse_written(differ[0], runs.model)
 
-    def _refuse_written_by_loop(self) -> None:
+    def _refuse_written_by_loop(self, runs: SingleRecordRuns) -> None:
         """Refuse what the loop itself, or a thread of its own, wrote into parameters and buffers: from the batch, or
         nobody knows from what. What a lone record's run writes, too, the model has written."""
-        model, names, numbers = self.runs.model, Names(self.runs.model), dict[str, list[tuple[float, ...]]]()
-        for write in self.tape.writes:
+        model, names, numbers = runs.model, Names(runs.model), dict[str, list[tuple[float, ...]]]()
+        for write in runs.tape.writes:
             name = names.of(write.target)
             if name is not None and write.of_data:
                 explanation.refuse_written(name, model)
             if name is not None:
                 numbers.setdefault(name, []).append(write.numbers)
-        self._note_written()
-        if self.memory.by_model is not None and not self.memory.unverified:
-            for name in self.runs.changed_by_batch:
-                if name in names and name not in self.memory.by_model and name not in numbers:
+        self._note_written(runs)
+        if self._written_by_model is not None and not self.unverified:
+            for name in runs.changed_by_batch:
+                if name in names and name not in self._written_by_model and name not in numbers:
                     explanation.refuse_written(name, model)
-        if self.tape.reading and any(numbers[name] != self.memory.numbers.get(name, numbers[name]) for name in numbers):
-            self.memory.refuse(PrivateTrainingError(UNKNOWN))  # a number that may have been read off the records
-        self.memory.note_numbers(numbers)
+        if runs.tape.values_asked and any(
+            numbers[name] != self._written_with.get(name, numbers[name]) for name in numbers
+        ):
+            self.refuse(UNKNOWN)  # a number that may have been read off the records
+        self._written_with |= numbers
 
-    def _note_written(self) -> None:
-        if self.runs.written:
-            self.memory.note_written_by_model([name for _, names, _ in self.runs.written for name in names])
-
-
-def _rows_changed(one: Tensor, other: Tensor, records: int) -> Tensor | None:
-    """Which records' rows differ between two tensors; none can be told where one without rows differs.
-
-    Several entries a record may be in one dimension, one after another or in turns: as few rows as can be.
-    """
-    if one.shape != other.shape:
-        return None
-    differs = (one.nan_to_num() != other.nan_to_num()).cpu()
-    if not bool(differs.any()):
-        return torch.zeros(records, dtype=torch.bool)
-    found = []
-    for dim in [d for d in range(min(2, one.dim())) if one.shape[d] and one.shape[d] % records == 0]:
-        entries = differs.movedim(dim, 0).reshape(one.shape[dim], -1).any(1)
-        found += [entries.view(records, -1).any(1), entries.view(-1, records).any(0)]
-    return min(found, key=lambda rows: int(rows.sum()), default=None)
+    def _note_written(self, runs: SingleRecordRuns) -> None:
+        if runs.written:
+            self._written_by_model = self._written_by_model or set()
+            self._written_by_model |= {name for _, names, _ in runs.written for name in names}

@@ -100,12 +100,12 @@ class Afterwards(Listening):
         self._note(batch)
 
     @property
-    def made(self) -> list[weakref.ref[Tensor]]:
-        """The batch, and what it was made into."""
-        return list(self._made.values())
+    def made(self) -> list[Tensor]:
+        """What is left of the batch, and of what it was made into."""
+        return [x for x in (ref() for ref in self._made.values()) if x is not None]
 
-    def _note(self, found: Iterable[Tensor]) -> None:
-        self._made |= {id(x): weakref.ref(x) for x in found}
+    def _note(self, made: Iterable[Tensor]) -> None:
+        self._made |= {id(x): weakref.ref(x) for x in made}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -2,8 +2,8 @@
 
 A replay takes them as they are, and cannot see what they were made of. So they are compared from one verified batch to
 the next. One that changes as the number of records does counts them: for one record it is another. One that changes
-otherwise is public, such as a weight that grows from step to step, unless Python was told values of records, or it is a
-size's root, or one more or less than a size (a loss that is divided by ``len(y) - 1``): then nobody knows.
+otherwise is public, such as a weight that grows from step to step, unless Python asked for values of records, or it is
+a size's root, or one more or less than a size (a loss that is divided by ``len(y) - 1``): then nobody knows.
 """
 
 from __future__ import annotations
@@ -93,15 +93,15 @@ class BatchNumbers:
     records: int
     calls: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
-    sizes: tuple[float, ...]  # that Python was told
+    sizes: tuple[float, ...]  # that Python asked for
     tensors: tuple[tuple[int, Tensor], ...]  # that came from elsewhere, where values of records were read
     read: bool  # whether they were
 
     @classmethod
-    def of(cls, tape: LossTape, calls: Sequence[TapeEntry], records: int, known: set[int]) -> BatchNumbers:
-        """Those of the calls that lead to the losses; ``known`` tensors are the model's own."""
-        given: dict[int, Tensor] = {}
-        if tape.read:
+    def of(cls, tape: LossTape, known: set[int]) -> BatchNumbers:
+        """Those of the calls that lead to a tape's losses; ``known`` tensors are the model's own."""
+        calls, given = tape.calls_of_losses(), dict[int, Tensor]()
+        if tape.values_asked_before_backward:
             made = {id(x) for call in tape.calls for x in call.outputs} | tape.data | tape.drawn | known
             for call in calls:
                 arrays = [torch.from_numpy(np.atleast_1d(x)) for x in call.args if isinstance(x, np.ndarray)]
@@ -109,8 +109,8 @@ class BatchNumbers:
         # a view holds the storage, so its place is nobody else's
         few = [(x.data_ptr(), x.detach().clone() if x.numel() <= LARGEST else x[:0]) for x in given.values()]
         values = tuple(tuple(numbers((call.args, call.kwargs))) for call in calls)
-        sizes = (float(records), *tape.told)
-        return cls(records, tuple(call.func for call in calls), values, sizes, tuple(few), tape.read)
+        functions, sizes = tuple(call.func for call in calls), (float(tape.records), *tape.sizes)
+        return cls(tape.records, functions, values, sizes, tuple(few), tape.values_asked_before_backward)
 
     def multiples(self) -> set[tuple[Any, int]]:
         """Numbers that may count the records, by the function that was given them: how many times."""
@@ -154,10 +154,11 @@ class NumbersOfRun:
                     unknown |= now.read or (len(set(values)) > 2 and any(_is_law(values, u) for u in sizes))
         return not unknown
 
-    def choices(self, calls: Sequence[TapeEntry], records: int) -> list[Counts]:
+    def choices(self, tape: LossTape) -> list[Counts]:
         """Which numbers may count the records, on a way whose counts are not known: those of a function that was seen
         to be given so many times the records. Before that none, all that may, or those of one function; with shapes,
         which do not run otherwise."""
+        calls, records = tape.calls_of_losses(), tape.records
         possible, groups = possible_counts(calls, records), dict[Any, dict[tuple[int, int], int]]()
         shapes = {place: sign for place, sign in possible.items() if _shapes(calls[place[0]].func)}
         for (call, place), sign in possible.items():
@@ -170,11 +171,11 @@ class NumbersOfRun:
 
 
 def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:
-    """Of each size that Python was told, what it was in the batches; of three different ones, at least."""
-    told = [one.sizes for one in seen]
-    if len({len(sizes) for sizes in told}) > 1:
-        told = [sizes[:1] for sizes in told]
-    return [sizes for sizes in zip(*told, strict=True) if len(set(sizes)) > 2]
+    """Of each size that Python asked for, what it was in the batches; of three different ones, at least."""
+    asked = [one.sizes for one in seen]
+    if len({len(sizes) for sizes in asked}) > 1:
+        asked = [sizes[:1] for sizes in asked]
+    return [sizes for sizes in zip(*asked, strict=True) if len(set(sizes)) > 2]
 
 
 def _shapes(function: Any) -> bool:

@@ -1,48 +1,127 @@
-"""What a tape holds, computed again: for one record alone, or for made-up records.
+"""What a tape holds, computed again: for one record alone, for a few, or for made-up records.
 
 From the model's inputs on, every call is made again: what was given to the model and the loss is cut to the record's
-row, and what follows from it follows (``readings``).
+row, and what follows from it follows. A ``StepReading`` says what is taken for a row where sizes coincide, and which
+numbers count the records. A record is right if one reading shows that it is.
+
+Decision 404.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
 from discreet.errors import extra
+from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.random_draws import Unjudged
-from discreet.training.gradients.trace.trees import mapped, renumber, same_bits, tensors
+from discreet.training.gradients.trace.trees import mapped, renumber, tensors
 from discreet.training.verification.numbers import Counts
-from discreet.training.verification.readings import StepReading, Substitute
 from discreet.training.verification.tape import LossTape, TapeEntry
 
 with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["ancestors", "calls_of_losses", "losses", "recompute_inputs", "restore_chance"]
+__all__ = ["READINGS", "Row", "Run", "StepReading", "Substitute", "losses", "make_call", "restore_chance"]
 
-OVERWRITING = frozenset({"copy_", "fill_", "zero_"})
 EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 
 Run = Callable[[TapeEntry, Any, Any], list[Tensor]]
 
 
+@dataclass(frozen=True, slots=True)
+class StepReading:
+    """What is taken for what, where a tape alone cannot tell."""
+
+    only_data: bool = False  # whether tensors that do not come from the batch have no rows
+    turned: bool = False  # whether the records are rather in the second dimension
+    interleaved: bool = False  # whether records take turns where several draws of each are in one dimension
+    copies: int = 1  # of the record, for functions that do not run on one
+    others: tuple[int, ...] = ()  # rows that run beside the record's
+    counts: Counts = field(default_factory=dict)  # numbers that count the records
+    own: Mapping[int, Tensor] = field(default_factory=dict)  # of given tensors, the records' own instead of their rows
+
+    @property
+    def count(self) -> int:
+        """How many records run."""
+        return self.copies * (1 + len(self.others))
+
+
+READINGS = (
+    StepReading(),
+    StepReading(only_data=True),  # a public tensor that has as many rows as there are records
+    StepReading(turned=True),  # steps first, and as many of them as records
+    StepReading(interleaved=True),  # steps first and flattened, then dropped at random
+    StepReading(copies=2),  # a function that does not run on one record
+)
+
+
+class Substitute(Protocol):
+    """What takes the place of tensors that model and loss were given."""
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """Its part of a tensor."""
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record, or is taken whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record, and those that run beside it: their rows in tensors that hold all; ``known`` tensors are the model's
+    own."""
+
+    tape: LossTape
+    row: int
+    known: Container[int]
+    reading: StepReading = READINGS[0]
+    change: Callable[[Tensor], Tensor] = Tensor.clone  # what is done to numbers on the way: another precision, say
+
+    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
+        """The record's part of a tensor that was given."""
+        if id(x) in self.known:
+            return x
+        own, dim = self.tape.originals.get(id(x), x).detach(), self.dim(x, of_model)
+        if dim is not None and id(x) in self.reading.own:
+            own = self.reading.own[id(x)]
+        elif dim is not None:
+            own = own.index_select(dim, torch.tensor([self.row, *self.reading.others], device=own.device))
+        if dim is not None and self.reading.copies > 1:
+            own = own.repeat_interleave(self.reading.copies, dim)
+        own = self.change(own) if x.is_floating_point() else own.clone()
+        return own.requires_grad_(x.requires_grad)
+
+    def has_rows(self, x: Tensor, of_model: bool) -> bool:
+        """Whether a tensor has a row for each record."""
+        return self.dim(x, of_model) is not None
+
+    def dim(self, x: Tensor, of_model: bool) -> int | None:
+        """Where the records are: in the first dimension; of a batch that was turned, in the second."""
+        records = self.tape.records
+        if self.reading.only_data and id(x) not in self.tape.data | self.tape.drawn:
+            return None
+        if self.reading.turned and x.dim() > 1 and x.shape[1] == records:
+            return 1
+        return records_of(x, records) if of_model else 0 if x.dim() and x.shape[0] == records else None
+
+
 def losses(
-    tape: LossTape, substitute: Substitute, run: Run, reading: StepReading, count: int, records: int
+    tape: LossTape, substitute: Substitute, run: Run, counts: Counts, count: int
 ) -> list[tuple[Tensor, Tensor | None]]:
     """The losses of the backward passes and the weights of their entries, computed again from what ``substitute`` gives
     for what was given.
 
-    ``count`` records take the place of ``records``; ``run`` makes a call of the model.
+    ``count`` records take the place of the tape's; ``run`` makes a call of the model.
     """
-    replay = _Replay(tape, substitute, run, reading, count, records)
+    replay = _Replay(tape, substitute, run, counts, count)
     again = tape.after | replay.made_of_counts
-    for call in _calls_leading_to(tape, tape.wanted, lambda ids: bool(ids & again)):
+    for call in tape.calls_leading_to(tape.wanted, lambda ids: bool(ids & again)):
         replay.again(call)
     if any(id(loss) not in replay.made for loss, _ in tape.backwards):
         raise Unjudged("loss")
@@ -56,15 +135,13 @@ class _Replay:
     """What is computed again, by the identity of what it was; an object, because functions that call each other would
     hold all of it until Python looks for cycles."""
 
-    def __init__(
-        self, tape: LossTape, substitute: Substitute, run: Run, reading: StepReading, count: int, records: int
-    ) -> None:
+    def __init__(self, tape: LossTape, substitute: Substitute, run: Run, counts: Counts, count: int) -> None:
         self.made: dict[int, Tensor] = {}
-        self._after, self._substitute, self._run = tape.after, substitute, run
-        self._counts, self._count, self._records = reading.counts, count, records
-        calls = calls_of_losses(tape) if reading.counts else []
+        self._after, self._substitute, self._run, self._counts = tape.after, substitute, run, counts
+        self._count, self._records = count, tape.records
+        calls = tape.calls_of_losses() if counts else []
         self._places = {id(call): place for place, call in enumerate(calls)}
-        self.made_of_counts = _made_of_counts(tape, calls, reading.counts)
+        self.made_of_counts = _made_of_counts(tape, calls, counts)
         self._makers = {
             id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data
         }
@@ -84,19 +161,20 @@ class _Replay:
         args, kwargs = (mapped(lambda x: self.now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
         if self._counts and self._count != self._records:
             args, kwargs = self._recount((args, kwargs), self._places.get(id(call), -1))
-        found = _run_call(call, args, kwargs, self._run)
-        if len(found) != len(call.outputs):
+        outputs = make_call(call, args, kwargs, self._run)
+        if len(outputs) != len(call.outputs):
             raise Unjudged("outputs")
-        self.made.update({id(a): b for a, b in zip(call.outputs, found, strict=True)})
+        self.made.update({id(a): b for a, b in zip(call.outputs, outputs, strict=True)})
 
     def _recount(self, args: Any, place: int) -> Any:
-        """The arguments of the call at this place with numbers that count ``records`` made to count ``count``."""
+        """The arguments of the call at this place, with numbers that count the tape's records made to count others."""
 
         def change(number: int, x: float) -> float:
-            sign = self._counts.get((place, number), 0)
-            if not sign:
+            if (place, number) not in self._counts:
                 return x
-            return x * self._count / self._records if sign > 0 else x * self._records / self._count
+            # divided last: 49 * (1 / 49) < 1
+            grows = self._counts[place, number] > 0
+            return x * self._count / self._records if grows else x * self._records / self._count
 
         return renumber(args, change)
 
@@ -113,12 +191,8 @@ def _made_of_counts(tape: LossTape, calls: Sequence[TapeEntry], counts: Counts) 
     return made
 
 
-def calls_of_losses(tape: LossTape) -> list[TapeEntry]:
-    """The calls that lead to the losses, in order."""
-    return _calls_leading_to(tape, tape.wanted, lambda ids: True)
-
-
-def _run_call(call: TapeEntry, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
+def make_call(call: TapeEntry, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
+    """Make one call of a tape with these arguments; ``run`` makes those of the model."""
     with ExitStack() as stack:
         stack.enter_context(torch.set_grad_enabled(call.graded))
         if call.casts[0]:
@@ -129,33 +203,7 @@ def _run_call(call: TapeEntry, args: Any, kwargs: Any, run: Run) -> list[Tensor]
         if getattr(call.func, "__name__", "") in EMPTY:
             with torch.no_grad():
                 output.zero_()  # what fills it out of sight must be missed, not hidden by whatever memory holds
-        return tensors(output) or [args[0]]  # what writes into a tensor returns nothing
-
-
-def ancestors(tape: LossTape) -> set[int]:
-    """Everything that a loss was computed from, by identity, as it was when the batch began: not what a call has
-    written over before."""
-    found, fresh = set[int](), set[int]()
-    for call in calls_of_losses(tape):
-        inputs = call.inputs
-        if getattr(call.func, "__name__", "") in OVERWRITING:
-            fresh.add(id(call.args[0]))
-        found |= {id(x) for x in inputs} - fresh
-        fresh |= {id(x) for x in call.outputs} - {id(x) for x in inputs}
-    return found | {id(x) for x in tape.wanted} - fresh
-
-
-def _calls_leading_to(
-    tape: LossTape, wanted: Iterable[Tensor], replayed: Callable[[set[int]], bool]
-) -> list[TapeEntry]:
-    """The calls that lead to the wanted tensors, in order."""
-    needed, calls = {id(x) for x in wanted}, []
-    for call in reversed(tape.calls):
-        ids = {id(x) for x in call.outputs}
-        if ids & needed and replayed(ids):
-            calls.append(call)
-            needed |= {id(x) for x in call.inputs}
-    return calls[::-1]
+        return tensors(output) or tensors(args[:1])  # what writes into a tensor may return nothing
 
 
 @contextmanager
@@ -179,63 +227,3 @@ def _same_state(one: Any, other: Any) -> bool:
     if not (isinstance(one, tuple) and isinstance(other, tuple)):
         return False
     return one[0] == other[0] and one[2:] == other[2:] and np.array_equal(one[1], other[1])
-
-
-def recompute_inputs(tape: LossTape, records: int, rows: Sequence[int], run: Run) -> list[tuple[Tensor, ...]]:
-    """What model and loss were given of the batch: as it was, and for each of ``rows`` with that record replaced.
-
-    The first is replaced by another record, the others by numbers that are larger than any: what takes the largest of a
-    batch shows itself.
-    """
-    wanted: dict[int, Tensor] = {}
-    for call in tape.calls:
-        inputs = call.inputs
-        if (call.is_module and call.graded) or any(id(x) in tape.after for x in inputs):
-            wanted |= {id(x): x for x in inputs if id(x) not in tape.after and id(x) in tape.data}
-    weights = [weight for _, weight in tape.backwards if weight is not None]
-    wanted |= {id(x): x for x in weights if id(x) not in tape.after and id(x) in tape.data}
-    written = [x for x, before in tape.before() if not _equal(x, before)]
-    if wanted.keys() <= {id(x) for x in tape.given} and not written:
-        return []
-    wanted |= {id(x): x for x in written}
-    answers = []
-    for row in (None, *rows):
-        made = {
-            id(x): _replace_row(before, row if x.dim() and x.shape[0] == records else None, row == rows[0])
-            for x, before in tape.before()
-        }
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(0)
-            _again(tape, list(wanted.values()), made, run)
-        if row is None and not all(_equal(made[id(x)], x) for x in written if id(x) not in tape.drawn):
-            raise Unjudged("written")  # by nobody on the tape
-        answers.append([made.get(id(x), x) for x in wanted.values()])
-    return list(zip(*answers, strict=True))
-
-
-def _equal(one: Tensor, other: Tensor) -> bool:
-    same = same_bits(one, other) or torch.equal(one, other)
-    if same or not one.is_floating_point() or one.shape != other.shape:
-        return same
-    return torch.allclose(one, other, rtol=1e-5, equal_nan=True)
-
-
-def _replace_row(x: Tensor, row: int | None, by_another: bool) -> Tensor:
-    x = x.detach().clone()
-    if row is not None:
-        x[row] = 17 * x.abs().max() + 1 if x.is_floating_point() and not by_another else x[row - 1]
-    return x
-
-
-def _again(tape: LossTape, wanted: list[Tensor], made: dict[int, Tensor], run: Run) -> None:
-    calls = _calls_leading_to(tape, wanted, lambda ids: not ids & tape.after and not ids & tape.drawn)
-    produced = {id(x) for call in calls for x in call.outputs}
-
-    def now(x: Tensor) -> Tensor:
-        if id(x) in made:
-            return made[id(x)]
-        return x.detach().clone() if id(x) in produced else x
-
-    for call in calls:
-        again = _run_call(call, mapped(now, call.args), mapped(now, call.kwargs), run)
-        made |= {id(a): b for a, b in zip(call.outputs, again, strict=True)}

@@ -8,7 +8,7 @@ inside. ``replay`` computes it again.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,9 +16,9 @@ import numpy as np
 
 from discreet.errors import extra
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.gradients.trace.functions import out_of_place
 from discreet.training.gradients.trace.random_draws import CHANCE, Draws, by_chance, drawn
 from discreet.training.gradients.trace.trees import numbers, tensors
+from discreet.training.gradients.trace.watch import CallListener
 from discreet.training.verification.listening import Listening, written_tensors
 
 with extra("torch"):
@@ -57,6 +57,7 @@ HALVES = frozenset({torch.bfloat16, torch.float16})
 
 MUCH = 4 << 20  # numbers
 LONGEST = 5_000  # calls that are written down
+OVERWRITING = frozenset({"copy_", "fill_", "zero_"})
 
 
 @dataclass(slots=True)
@@ -69,9 +70,9 @@ class TapeEntry:
     outputs: list[Tensor]
     graded: bool
     casts: tuple[bool, torch.dtype]  # whether autocast was on, and to what
+    inputs: list[Tensor]  # the tensors among its arguments
     draws: Draws = field(default_factory=list)
     chance: Any = None  # states of Python's and numpy's generators, of a module's call
-    inputs: list[Tensor] = field(default_factory=list)  # the tensors among its arguments
 
     @property
     def is_module(self) -> bool:
@@ -88,8 +89,8 @@ class Write:
     numbers: tuple[float, ...]  # of Python's that take part
 
 
-class LossTape(Listening):
-    """Writes down what a loop does with a batch, from the loader's ``yielded`` tensors to ``step``.
+class LossTape(Listening, CallListener):
+    """Writes down what a loop does with a batch of ``records``, from the loader's ``yielded`` tensors to ``step``.
 
     ``data`` holds, by identity, what was computed from the batch; ``after`` what was computed from outputs of the model
     that carry gradients.
@@ -97,15 +98,15 @@ class LossTape(Listening):
 
     def __init__(
         self,
-        yielded: Any,
-        parameters: Container[int],
-        begun: Callable[[], None] | None = None,
+        records: int,
+        yielded: Any = (),
+        parameters: Container[int] = (),
+        before_forward: Callable[[], None] | None = None,
         alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None,
-        *,
-        counted: bool = False,
     ) -> None:
         super().__init__()
-        self.given, self._parameters, self._begun = tensors(yielded), parameters, begun
+        self.records, self.given = records, tensors(yielded)
+        self._parameters, self._before_forward = parameters, before_forward
         self._before = [x.detach().clone() for x in self.given]
         self.calls: list[TapeEntry] = []
         self.backwards: list[tuple[Tensor, Tensor | None]] = []
@@ -113,14 +114,13 @@ class LossTape(Listening):
         self.data: set[int] = {id(x) for x in self.given}
         self.after: set[int] = set()
         self.originals: dict[int, Tensor] = {}  # of tensors that were written over
-        self.counted = counted  # whether Python was told a size
-        self.told: list[float] = []  # the sizes it was told
+        self.sizes: list[float] = []  # that Python asked for
         self._ragged: set[int] = set()  # tensors whose size tells values
-        self.read = self.reading = False  # whether it was told values of records: before a backward pass, or at all
+        self.values_asked = self.values_asked_before_backward = False  # whether Python asked for values of records
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
         self.writes: list[Write] = []  # of the loop's own, into whatever
         self.alone = alone  # gives records as they are collated alone
-        self.unjudged = ""  # why nothing can be said, if so
+        self.too_long = False  # to be computed again
         self.halves: set[torch.dtype] = set()  # half precisions that the model computed in, whatever it gave back
         self._inside: TapeEntry | None = None
         self._in_backward = False
@@ -130,20 +130,44 @@ class LossTape(Listening):
         return zip(self.given, self._before, strict=False)
 
     @property
+    def large(self) -> bool:
+        """Whether it holds so many numbers that memory should be returned before more is taken: fewer the next step
+        uses again."""
+        held = [*self.given, *(x for call in self.calls for x in call.outputs)]
+        return sum(x.numel() for x in held) > MUCH
+
+    # --- what led to the losses ------------------------------------------------------------------------------------
+
+    @property
     def wanted(self) -> list[Tensor]:
         """What backward passes began with: losses, and the weights of their entries."""
         return [x for pair in self.backwards for x in pair if x is not None]
 
-    @property
-    def numbers(self) -> int:
-        """How many it holds."""
-        return sum(x.numel() for call in self.calls for x in call.outputs) + sum(x.numel() for x in self.given)
+    def calls_of_losses(self) -> list[TapeEntry]:
+        """The calls that lead to the losses, in order."""
+        return self.calls_leading_to(self.wanted, lambda ids: True)
 
-    @property
-    def large(self) -> bool:
-        """Whether that is so much that memory should be returned before more is taken: less the next step uses
-        again."""
-        return self.numbers > MUCH
+    def calls_leading_to(self, wanted: Iterable[Tensor], made_again: Callable[[set[int]], bool]) -> list[TapeEntry]:
+        """The calls that lead to the wanted tensors, in order, of those whose outputs are to be ``made_again``."""
+        needed, calls = {id(x) for x in wanted}, []
+        for call in reversed(self.calls):
+            ids = {id(x) for x in call.outputs}
+            if ids & needed and made_again(ids):
+                calls.append(call)
+                needed |= {id(x) for x in call.inputs}
+        return calls[::-1]
+
+    def ancestors(self) -> set[int]:
+        """Everything that a loss was computed from, by identity, as it was when the batch began: not what a call has
+        written over before."""
+        used, fresh = set[int](), set[int]()
+        for call in self.calls_of_losses():
+            if getattr(call.func, "__name__", "") in OVERWRITING:
+                fresh.add(id(call.args[0]))
+            inputs = {id(x) for x in call.inputs}
+            used |= inputs - fresh
+            fresh |= {id(x) for x in call.outputs} - inputs
+        return used | {id(x) for x in self.wanted} - fresh
 
     def forget(self) -> None:
         """Backward passes so far do not count."""
@@ -154,20 +178,21 @@ class LossTape(Listening):
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A call of the model begins."""
         if not self._in_backward and not self.finished:
-            if self._begun is not None:
-                begun, self._begun, self.paused = self._begun, None, True
+            if self._before_forward is not None:  # the first one: the model is as the batch meets it
+                look, self._before_forward, self.paused = self._before_forward, None, True
                 try:
-                    begun()  # the first one: the model is as the batch meets it
+                    look()
                 finally:
                     self.paused = False
             chance = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
-            self._inside = TapeEntry(module, args, kwargs, [], torch.is_grad_enabled(), _casts(), chance=chance)
+            inputs, graded = tensors((args, kwargs)), torch.is_grad_enabled()
+            self._inside = TapeEntry(module, args, kwargs, [], graded, _casts(), inputs, chance=chance)
 
     def answered(self, output: Any) -> None:
         """It ends."""
         call, self._inside = self._inside, None
         if call is not None:
-            self._write(replace(call, outputs=tensors(output)))
+            self._write_down(replace(call, outputs=tensors(output)))
 
     # --- calls of torch functions ----------------------------------------------------------------------------------
 
@@ -176,46 +201,44 @@ class LossTape(Listening):
         if self.finished or self.paused:
             return func(*args, **kwargs)
         if self._inside is not None or self._in_backward:  # there, checkpointed modules run again, and draw the same
-            found = drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
-            self.halves |= {found.dtype} & HALVES if isinstance(found, Tensor) else set()
-            return found
+            output = drawn(func, args, kwargs, self._draw, self) if by_chance(func) else func(*args, **kwargs)
+            self.halves |= {output.dtype} & HALVES if isinstance(output, Tensor) else set()
+            return output
         if func is Tensor.backward or func is torch.autograd.backward:
             return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
         if func == _GRAD and self.backwards and id(args[0]) in self._parameters:
             self.gradients_read = True
-        inputs, name = tensors((args, kwargs)), getattr(func, "__name__", "")
-        if name in READS and any(id(x) in self.data for x in inputs):
-            self.reading = True
-        for target in written_tensors(func, args, kwargs):
-            of_data = any(id(x) in self.data for x in inputs)
-            self.writes.append(Write(target, of_data, tuple(numbers((args, kwargs)))))
-        written = self._keep_original(func, args, inputs)
+        inputs, written = tensors((args, kwargs)), written_tensors(func, args, kwargs)
+        for target in written:
+            self._note_write(target, inputs, numbers((args, kwargs)))
         output = func(*args, **kwargs)
-        if func in _SIZES:
-            self.counted, self.reading = True, self.reading or id(args[0]) in self._ragged
-            self.told += map(float, output) if isinstance(output, tuple) else [float(output)]
-        call = TapeEntry(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts())
-        masks = name == "__getitem__" and any(x.dtype == torch.bool for x in tensors(args[1:]))
-        if masks or name in RAGGED or any(id(x) in self._ragged for x in inputs):
-            self._ragged |= {id(x) for x in call.outputs}
-        self._write(call, inputs)
+        call = TapeEntry(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts(), inputs)
+        self._note_asked(call, output)
+        self._write_down(call)
         return output
+
+    def _note_write(self, target: Tensor, inputs: list[Tensor], numbers: list[float]) -> None:
+        """What is written over is kept as it was, where later entries are computed from it."""
+        self.writes.append(Write(target, any(id(x) in self.data for x in inputs), tuple(numbers)))
+        if id(target) not in self.after | self.originals.keys() and any(id(x) in self.after for x in inputs):
+            self.originals[id(target)] = target.detach().clone()
+
+    def _note_asked(self, call: TapeEntry, output: Any) -> None:
+        """What Python asked for: values of records, sizes, and sizes that tell values."""
+        name = getattr(call.func, "__name__", "")
+        self.values_asked |= name in READS and any(id(x) in self.data for x in call.inputs)
+        if call.func in _SIZES:
+            self.values_asked |= id(call.args[0]) in self._ragged
+            self.sizes += map(float, output) if isinstance(output, tuple) else [float(output)]
+        masks = name == "__getitem__" and any(x.dtype == torch.bool for x in tensors(call.args[1:]))
+        if masks or name in RAGGED or any(id(x) in self._ragged for x in call.inputs):
+            self._ragged |= {id(x) for x in call.outputs}
 
     def _draw(self, draw: Callable[[], Tensor]) -> Tensor:
         made = draw()
         if self._inside is not None:
             self._inside.draws.append(made.detach().clone())
         return made
-
-    def _keep_original(self, func: Any, args: Any, inputs: list[Tensor]) -> list[Tensor]:
-        """What a call writes over, if it writes; kept as it was where later entries are computed from it."""
-        setting = getattr(func, "__name__", "") == "__setitem__"
-        if not setting and (out_of_place(func) is None or not args or not isinstance(args[0], Tensor)):
-            return []
-        x = args[0]
-        if id(x) not in self.after and id(x) not in self.originals and any(id(y) in self.after for y in inputs):
-            self.originals[id(x)] = x.detach().clone()
-        return [x]
 
     def _backward(
         self,
@@ -230,12 +253,13 @@ class LossTape(Listening):
         if inputs is not None:
             raise PrivateTrainingError(
                 "backward was given inputs=, but must go through the whole graph: the gradients of "
-                "parameters are collected on the way. TapeEntry backward without it."
+                "parameters are collected on the way. Call backward without it."
             )
         losses = [loss] if isinstance(loss, Tensor) else list(loss)
         gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
         self.backwards += list(zip(losses, gradients, strict=True))
-        self.read, self._in_backward = self.read or self.reading, True
+        self.values_asked_before_backward |= self.values_asked
+        self._in_backward = True
         below = [
             mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished
         ]
@@ -248,12 +272,10 @@ class LossTape(Listening):
         finally:
             self._in_backward = False
 
-    def _write(self, call: TapeEntry, inputs: list[Tensor] | None = None) -> None:
+    def _write_down(self, call: TapeEntry) -> None:
         if not call.outputs:
             return
-        ids = {id(x) for x in call.outputs}
-        inputs = tensors((call.args, call.kwargs)) if inputs is None else inputs
-        call = replace(call, inputs=inputs)
+        ids, inputs = {id(x) for x in call.outputs}, call.inputs
         if not call.is_module and getattr(call.func, "__name__", "") in CHANCE:
             self.drawn |= ids
         if call.is_module or any(id(x) in self.data for x in inputs):
@@ -262,7 +284,7 @@ class LossTape(Listening):
             self.after |= ids
         self.calls.append(call)
         if len(self.calls) > LONGEST:
-            self.unjudged = f"it makes more than {LONGEST} calls"
+            self.too_long = True
             self.calls.clear()
 
 

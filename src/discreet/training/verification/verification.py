@@ -1,10 +1,11 @@
 """Does each record's gradient depend on that record alone? Asked of the user's own loop, on some of its batches.
 
 On the batches that a ``Schedule`` picks, the loop is written down as it runs (``tape``), and a few records are run
-alone through plain autograd (``lone``): what the engine claims of their gradients must be that (``judgement``).
+alone through plain autograd (``single_record``): what the engine claims of their gradients must be that
+(``judgement``).
 
 It is for mistakes, not for malice. Guarantee: for a model and a loss that treat records apart no private record makes
-it stop a run: where rounding may be the reason of a difference nothing is said (``agreement``), and records whose
+it stop a run: where rounding may be the reason of a difference nothing is said (``compare``), and records whose
 gradient is not finite and empty batches pass. A loop that cannot be judged is refused, unless ``unverified`` says why
 it should be believed.
 """
@@ -13,29 +14,30 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.distributed.collectives import forbid_collectives
-from discreet.training.errors import EARLIER, UNJUDGED, UNKNOWN, MixedRecords, PrivateTrainingError
-from discreet.training.gradients.claims import Claim, claims
+from discreet.random import Streams
+from discreet.training.errors import EARLIER, UNJUDGED, UNKNOWN, MixedRecords
+from discreet.training.gradients.claims import Claim, Subscriber, claims
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.contraction import UsesOf
 from discreet.training.gradients.state import State, named_tensors, path_of
 from discreet.training.gradients.units import Owners
 from discreet.training.memory import return_freed_memory
 from discreet.training.verification.explanation import refuse_written, warn_of_gradients
-from discreet.training.verification.judgement import Judgement, Memory
-from discreet.training.verification.listening import Afterwards, Listening, sweep
+from discreet.training.verification.judgement import Judge
+from discreet.training.verification.listening import Afterwards, sweep
 from discreet.training.verification.single_record import SingleRecordRuns
 from discreet.training.verification.tape import LossTape
 
 with extra("torch"):
     import torch
     from torch import Tensor, nn
-    from torch.overrides import _get_current_function_mode_stack
 
-__all__ = ["FIRST", "Schedule", "StepVerification", "Writes", "pause_listeners"]
+__all__ = ["FIRST", "Schedule", "StepVerification", "public_choices"]
 
 FIRST = 2  # batches that are always verified
 TOGETHER = 8
@@ -49,10 +51,11 @@ class Schedule:
     which begins to mix records at some step is met again before long, and no step is known beforehand to be unwatched.
     """
 
-    def __init__(self, draw: Callable[[int], int] | None) -> None:
+    def __init__(self, draw: Callable[[int], int]) -> None:
         self._draw = draw
         self._seen = self._verified = 0
-        self._start, self._length, self._at = FIRST, SHORTEST, -1
+        self._start, self._length = FIRST, SHORTEST  # of the current stretch
+        self._turn: int | None = None  # the step from which on a batch of it is verified; none before the first one
 
     @property
     def claims(self) -> tuple[int, ...]:
@@ -60,7 +63,6 @@ class Schedule:
         at."""
         if self._verified <= FIRST:
             return ((TOGETHER,), (1,))[self._verified - 1]
-        assert self._draw is not None
         return (self._draw(2) * (TOGETHER - 1) + 1,)
 
     def next(self, records: int) -> bool:
@@ -69,24 +71,27 @@ class Schedule:
         if self._verified < FIRST:
             self._verified += records > 1
             return records > 1
-        if step >= self._start + self._length or self._at < 0:
-            if self._at >= 0:
-                self._start, self._length = self._start + self._length, min(GROWTH * self._length, LONGEST)
-            assert self._draw is not None
-            self._start = max(self._start, step)
-            self._at = self._start + self._draw(self._length)
-        if step < self._at or records < 2:
+        if self._turn is None or step >= self._start + self._length:
+            self._begin_stretch(step)
+        assert self._turn is not None
+        if step < self._turn or records < 2:
             return False
-        self._at = self._start + self._length  # had its turn
+        self._turn = self._start + self._length  # had its turn
         self._verified += 1
         return True
+
+    def _begin_stretch(self, step: int) -> None:
+        if self._turn is not None:
+            self._start, self._length = self._start + self._length, min(GROWTH * self._length, LONGEST)
+        self._start = max(self._start, step)
+        self._turn = self._start + self._draw(self._length)
 
 
 class Writes:
     """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
 
-    def __init__(self, model: nn.Module | None = None) -> None:
-        self._owners = [] if model is None else list(named_tensors(model))
+    def __init__(self, model: nn.Module) -> None:
+        self._tensors = list(named_tensors(model))
         self._before: list[tuple[int, int]] = []
 
     def begin(self) -> None:
@@ -98,24 +103,24 @@ class Writes:
         now = self._versions()
         if now == self._before or not self._before:
             return []
-        return [path_of(self._owners[i][0]) for i, (a, b) in enumerate(zip(now, self._before, strict=True)) if a != b]
+        pairs = zip(self._tensors, now, self._before, strict=True)
+        return [path_of(place) for (place, _, _), after, before in pairs if after != before]
 
     def _versions(self) -> list[tuple[int, int]]:
-        found = [owner.get(key) for _, owner, key in self._owners]
-        return [(id(x), 0 if x is None else x._version) for x in found]
+        tensors_now = [owner.get(key) for _, owner, key in self._tensors]
+        return [(id(x), 0 if x is None else x._version) for x in tensors_now]
 
 
-def pause_listeners() -> list[Listening]:
-    """Listeners of other runs, which from now on do not hear of a private step: what it releases is public."""
-    found = [x for x in _get_current_function_mode_stack() if isinstance(x, Listening) and not x.finished]
-    for tape in found:
-        tape.pause()
-    return found
+def public_choices(streams: Streams) -> Callable[[int], int]:
+    """Whole numbers below a bound, from a stream of public choices that begins when it is asked."""
+    source = cache(lambda: streams.public(2))
+    return lambda below: int(source().word() % below)
 
 
-class StepVerification:
+class StepVerification(Subscriber):
     """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random.
 
+    ``before_batch`` is told whether a batch will be verified, ``while_judging`` is entered while records run alone.
     Where pieces may hold one unit each (``by_one``), which is alone already, made-up records are asked of.
     """
 
@@ -125,25 +130,30 @@ class StepVerification:
         draw: Callable[[int], int],
         *,
         before_batch: Callable[[bool], None] | None = None,
+        while_judging: Callable[[], AbstractContextManager[None]] = nullcontext,
         unverified: str = "",
         debug: bool = False,
         by_one: bool = False,
     ) -> None:
-        self._watch, self._contraction, self._mean = clipped.watch, clipped.contraction, clipped.mean
-        self._draw, self._before_batch = draw, before_batch  # which is told whether a batch will be verified
-        self._schedule, self._memory = Schedule(draw), Memory(unverified=unverified, debug=debug)
+        self._clipped, self._draw = clipped, draw
+        self._before_batch, self._while_judging = before_batch, while_judging
+        self._schedule, self._judge = Schedule(draw), Judge(draw, unverified=unverified, debug=debug)
+        self._by_one, self._asked = by_one, 0  # of such pieces
         self._model: nn.Module | None = None
-        self._alone = False  # whether the batch holds one unit
-        self._writes = Writes()
+        self._writes: Writes | None = None
+        self._written: set[str] = set()  # what forward passes write, and was judged not to be made of records
+        self._warned = False  # whether it was said that there are no gradients before step
+        # of the current batch
+        self._alone = False  # whether it holds one unit
+        self._owners: Owners | None = None
         self._tape: LossTape | None = None
         self._state: State | None = None
-        self._owners: Owners | None = None
         self._claims: list[Claim] = []
-        self._by_one, self._asked = by_one, 0  # of such pieces
-        self._changed: list[str] = []  # parameters and buffers that a verified batch has seen written
-        self._left: list[weakref.ref[Tensor]] = []  # of a verified batch that had its step
+        self._changed: list[str] = []  # parameters and buffers that were written since the loop has it
+        # of the last one that was verified, after its step
+        self._left: list[weakref.ref[Tensor]] = []
         self._after: Afterwards | None = None
-        self._late: list[str] = []  # what was written from a batch after its step
+        self._late: list[str] = []  # what was written from it
 
     def attach(self, model: nn.Module) -> None:
         """The model that is verified."""
@@ -154,13 +164,15 @@ class StepVerification:
         """Whether the current batch is verified."""
         return self._tape is not None
 
+    # --- the course of a batch -------------------------------------------------------------------------------------
+
     def begin(
         self, records: int, yielded: Any, alone: Callable[..., Any] | None = None, owners: Owners | None = None
     ) -> None:
         """A batch comes, and what was held for the last one goes; ``alone`` collates some of its records alone. Where
         the rows have ``owners``, those are judged: all rows of a few, without the others'."""
         self.end()
-        if self._model is None:
+        if self._model is None or self._writes is None:
             return
         units = records if owners is None else owners.units
         verified = self._schedule.next(units)
@@ -171,37 +183,26 @@ class StepVerification:
             self._before_batch(verified)
         self._writes.begin()
         if verified:
-            self._owners = owners
-            self._state = State(self._model)
-            parameters = {id(p) for p in self._watch.parameters.values()}
-            self._tape = LossTape(yielded, parameters, self._remember, alone)
-            self._watch.listen(self._tape)
+            self._owners, self._state = owners, State(self._model)
+            parameters = {id(p) for p in self._clipped.parameters.values()}
+            self._tape = LossTape(records, yielded, parameters, self._before_forward, alone)
+            self._clipped.watch.listen(self._tape)
             self._tape.__enter__()
 
-    def before_sum(self) -> None:
-        """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
-        seen: those of a verified one are judged with it."""
-        if self._late and self._model is not None:
-            refuse_written(self._late[0], self._model)
-        self._changed = [name for name in self._writes.changed() if name not in self._memory.written]
-        if self._changed and not self.wants_claims and self._model is not None and not self._memory.unverified:
-            refuse_written(self._changed[0], self._model)
-
-    def _remember(self) -> None:
-        """The model is about to meet the batch: what the loop wrote into it since it has the batch, or keeps in it of
-        an earlier one, must not be made of records."""
+    def _before_forward(self) -> None:
+        """What the loop wrote into the model since it has the batch, or keeps in it of an earlier one, must not be made
+        of records."""
         model, tape, state = self._model, self._tape, self._state
         assert model is not None and tape is not None and state is not None  # noqa: PT018
-        earlier = {x.data_ptr() for x in (ref() for ref in self._memory.earlier) if x is not None}
-        if earlier & state.places():
+        if {x.data_ptr() for x in self._judge.earlier} & state.places():
             raise MixedRecords(EARLIER)
         if changed := state.changed_now():
             self._state = State(model)
-            found = {x.data_ptr() for x in [*tape.given, *(x for call in tape.calls for x in call.outputs)]}
-            if found & (self._state.places() - state.places() | self._state.places(changed)):
+            of_batch = {x.data_ptr() for x in [*tape.given, *(x for call in tape.calls for x in call.outputs)]}
+            if of_batch & (self._state.places() - state.places() | self._state.places(changed)):
                 refuse_written(changed[0], model)
-            if tape.reading:
-                self._memory.refuse(PrivateTrainingError(UNKNOWN))
+            if tape.values_asked:
+                self._judge.refuse(UNKNOWN)
 
     def forget(self) -> None:
         """Backward passes so far do not count."""
@@ -212,15 +213,70 @@ class StepVerification:
         """The step begins: write nothing down any more, and say once that there are no gradients before it."""
         asked = self._tape is not None and not self._tape.finished and self._tape.gradients_read
         self._stop_writing()
-        if asked and not self._memory.told:
-            self._memory.note_warning()
+        if asked and not self._warned:
+            self._warned = True
             warn_of_gradients()
 
     def _stop_writing(self) -> None:
         if self._tape is not None and not self._tape.finished:
             self._tape.finish()
-            self._watch.listen(None)
+            self._clipped.watch.listen(None)
             sweep()
+
+    def before_sum(self) -> None:
+        """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
+        seen: those of a verified one are judged with it."""
+        if self._model is None or self._writes is None:
+            return
+        if self._late:
+            refuse_written(self._late[0], self._model)
+        self._changed = [name for name in self._writes.changed() if name not in self._written]
+        if self._changed and not self.wants_claims and not self._judge.unverified:
+            refuse_written(self._changed[0], self._model)
+
+    def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
+        """Note what the engine claims of a few records, or units; of one alone there is nothing to say."""
+        if self._alone:
+            return
+        count = len(squares[0])
+        weighs = torch.ones(count, dtype=torch.bool) if weights is None else weights.cpu() > 0
+        candidates = (weighs if lost is None else weighs & ~lost.cpu()).nonzero().flatten().tolist()
+        rows = [self._some(candidates, size) for size in self._schedule.claims if candidates]
+        noted = claims(self._clipped.contraction, uses_of, squares, lost, rows)
+        self._claims = noted if self._owners is None else [claim.by(self._owners) for claim in noted]
+
+    def _some(self, candidates: Sequence[int], size: int) -> tuple[int, ...]:
+        """A few of these rows, at random, but never all of them: somebody must be missed."""
+        few: list[int] = []  # places, of which each is drawn among those that are left
+        for taken in range(min(size, max(1, len(candidates) - 1))):
+            place = self._draw(len(candidates) - taken)
+            for other in sorted(few):
+                place += place >= other
+            few.append(place)
+        return tuple(candidates[place] for place in few)
+
+    def after_sum(self, records: int, weights: Tensor | None) -> None:
+        """Refuse the batch if a claim is not what the record alone says."""
+        tape, state, model = self._tape, self._state, self._model
+        if tape is None or state is None or model is None:
+            return
+        self.stop()
+        if tape.large:  # the step is over, and what it left behind must not be held beside what comes
+            return_freed_memory()
+        try:
+            if not tape.backwards or tape.too_long:
+                self._judge.refuse(UNJUDGED)
+                return
+            runs = SingleRecordRuns(tape, self._clipped, model, state)
+            with self._while_judging():
+                if self._claims:
+                    self._judge.judge(runs, self._claims, padded=weights is not None)
+                else:
+                    self._judge.judge_made_up(runs, alone=self._alone)
+            self._written.update(self._changed)
+            self._left = [weakref.ref(x) for x in [*tape.given, *self._judge.earlier]]
+        finally:
+            self.end()
 
     def listen_on(self) -> None:
         """A verified batch had its step: hear what the loop makes of it until the next one."""
@@ -234,7 +290,7 @@ class StepVerification:
         if self._after is not None:
             self._after.finish()
             sweep()
-            self._memory.note_earlier(self._after.made, more=True)
+            self._judge.note_made(self._after.made)
             self._late, self._after = self._after.written, None
         if self._tape is not None:
             self._stop_writing()
@@ -243,49 +299,3 @@ class StepVerification:
             self._claims = []
             if large:
                 return_freed_memory()
-
-    def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
-        """Note what the engine claims of a few records, or units; of one alone there is nothing to say."""
-        if self._alone:
-            return
-        found: Sequence[int] = range(len(squares[0]))
-        if weights is not None or lost is not None:
-            able = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
-            found = (able if lost is None else able & ~lost.cpu()).nonzero().flatten().tolist()
-        rows = [self._some(found, size) for size in self._schedule.claims if found]
-        found_of = claims(self._contraction, uses_of, squares, lost, rows)
-        self._claims = found_of if self._owners is None else [claim.by(self._owners) for claim in found_of]
-
-    def _some(self, found: Sequence[int], size: int) -> tuple[int, ...]:
-        """A few of these rows, at random, but never all of them: somebody must be missed."""
-        few: list[int] = []  # places, of which each is drawn among those that are left
-        for taken in range(min(size, max(1, len(found) - 1))):
-            place = self._draw(len(found) - taken)
-            for other in sorted(few):
-                place += place >= other
-            few.append(place)
-        return tuple(found[place] for place in few)
-
-    def after_sum(self, records: int, weights: Tensor | None) -> None:
-        """Refuse the batch if a claim is not what the record alone says."""
-        tape, state, model = self._tape, self._state, self._model
-        if tape is None or model is None:
-            return
-        self.stop()
-        if tape.large:  # the step is over, and what it left behind must not be held beside what comes
-            return_freed_memory()
-        try:
-            if state is None or not tape.backwards or tape.unjudged:
-                self._memory.refuse(PrivateTrainingError(UNJUDGED))
-                return
-            runs = SingleRecordRuns(self._watch, self._contraction, self._mean, model, state)
-            judgement = Judgement(tape, runs, self._memory, self._draw, records, weights)
-            with forbid_collectives(self._memory.unverified):
-                if self._claims:
-                    judgement.judge(self._claims)
-                else:
-                    judgement.judge_made_up(alone=self._alone)
-            self._memory.written.update(self._changed)
-            self._left = [*map(weakref.ref, tape.given), *self._memory.earlier]
-        finally:
-            self.end()

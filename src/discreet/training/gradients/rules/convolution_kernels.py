@@ -22,14 +22,14 @@ TAPS, LANES = 8, 16
 
 
 def _tile(
-    typingctx: Any, outer: Any, inner: Any, rows: Any, columns: Any, down: Any, right: Any, found: Any
+    typingctx: Any, outer: Any, inner: Any, rows: Any, columns: Any, down: Any, right: Any, found: Any, across: Any
 ) -> Any:  # pragma: no cover - run by the compiler
-    """Write ``found`` [TAPS, LANES], the sum over rows p and columns q of inner[p·down + q·right + tap] times
+    """Write found[tap·across + lane], the sum over rows p and columns q of inner[p·down + q·right + tap] times
     outer[p·columns + q, lane]; the three are addresses of floats."""
     single, lanes, whole = ir.FloatType(), ir.VectorType(ir.FloatType(), LANES), ir.IntType(64)
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        outer, inner, rows, columns, down, right, found = args
+        outer, inner, rows, columns, down, right, found, across = args
         kind = ir.FunctionType(lanes, [lanes] * 3)
         fused = cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32")
         outer, inner, found = (builder.inttoptr(x, single.as_pointer()) for x in (outer, inner, found))
@@ -49,10 +49,10 @@ def _tile(
                 spread = builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), everywhere)
                 builder.store(builder.call(fused, [spread, gradients, builder.load(total)]), total)
         for tap, total in enumerate(sums):
-            builder.store(builder.load(total), vector(found, whole(tap * LANES)), align=4)
+            builder.store(builder.load(total), vector(found, builder.mul(across, whole(tap))), align=4)
         return context.get_dummy_value()
 
-    return types.void(*[types.int64] * 7), codegen
+    return types.void(*[types.int64] * 8), codegen
 
 
 _products: Any = intrinsic(_tile)
@@ -101,6 +101,9 @@ def record_gradients(
             for j in range(0, taps, TAPS):
                 first = min(j, taps - TAPS)  # the last ones may be computed twice
                 for block in range(blocks):
+                    start = block * LANES
+                    within = start + LANES <= outputs  # otherwise some lanes are nobody's
+                    into = found[b, k, first:, start:] if within else tile
                     _products(
                         packed[block].ctypes.data,
                         image.ctypes.data + 4 * (k * apart * line + first),
@@ -108,10 +111,8 @@ def record_gradients(
                         columns,
                         stride[0] * line,
                         stride[1] * channels,
-                        tile.ctypes.data,
+                        into.ctypes.data,
+                        outputs if within else LANES,
                     )
-                    start = block * LANES
-                    for tap in range(TAPS):
-                        into, sums = found[b, k, first + tap], tile[tap]
-                        for lane in range(min(LANES, outputs - start)):
-                            into[start + lane] = sums[lane]
+                    if not within:
+                        found[b, k, first : first + TAPS, start:] = tile[:, : outputs - start]

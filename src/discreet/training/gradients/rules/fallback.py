@@ -13,8 +13,7 @@ from discreet.training.errors import MixedRecords
 from discreet.training.gradients.rules.broadcasting import broadcast_use
 from discreet.training.gradients.rules.calls import Layout, PendingUse
 from discreet.training.gradients.rules.handlers import Handler
-from discreet.training.gradients.trace.taps import differentiable
-from discreet.training.gradients.trace.trees import tensors
+from discreet.training.gradients.trace.trees import differentiable, tensors
 
 with extra("torch"):
     import torch

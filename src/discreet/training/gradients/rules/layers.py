@@ -10,7 +10,7 @@ from discreet.training.gradients.rules.calls import Call, Layout, PendingUse, Vi
 from discreet.training.gradients.rules.convolution import ConvolutionWeight
 from discreet.training.gradients.rules.handlers import Bias, GroupScale, Handler, Normalised, Rows
 from discreet.training.gradients.rules.outer_products import Affine, LinearWeight, Outer
-from discreet.training.gradients.rules.recurrence import recurrent_linear
+from discreet.training.gradients.rules.recurrence import input_linear, recurrent_linear
 
 with extra("torch"):
     import torch
@@ -48,7 +48,9 @@ def _linear(call: Call) -> list[PendingUse] | None:
     return pending
 
 
-register(recurrent_linear, ("input", "weight", "bias"))(_linear)
+_function: Any
+for _function in (input_linear, recurrent_linear):
+    register(_function, ("input", "weight", "bias"))(_linear)
 
 
 class BilinearWeight(Outer):
@@ -81,7 +83,7 @@ def _bilinear(call: Call) -> list[PendingUse] | None:
 
 
 def _tuple(value: Any, size: int) -> tuple[int, ...]:
-    return (int(value),) * size if isinstance(value, int) else tuple(value) * (size if len(value) == 1 else 1)
+    return tuple(value) * (size if len(value) == 1 else 1) if isinstance(value, Sequence) else (int(value),) * size
 
 
 def _symmetric(padding: Any, kernel: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...] | None:
@@ -121,7 +123,6 @@ def _convolution(call: Call, *, transposed: bool) -> list[PendingUse] | None:
     return pending
 
 
-_function: Any
 for _function in (F.conv1d, F.conv2d, F.conv3d):
     register(_function, ("input", "weight", "bias", "stride", "padding", "dilation", "groups"))(
         lambda call: _convolution(call, transposed=False)

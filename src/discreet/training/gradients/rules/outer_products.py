@@ -16,6 +16,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.gradients.cancellation import Measured, outward
+from discreet.training.gradients.matrix_products import tall_product
 from discreet.training.gradients.rules.handlers import KEPT, Handler, squares
 
 with extra("torch"):
@@ -86,7 +87,7 @@ def product(u: Tensor, v: Tensor, out: Tensor) -> Tensor:
     threads = torch.get_num_threads()
     each = u.shape[0] // threads
     if each < TALL or threads == 1 or min(u.shape[1], v.shape[1]) > THIN:
-        return torch.mm(u.T, v, out=out)
+        return tall_product(u, v, out)
     if rest := u.shape[0] % threads:
         return product(u[:-rest], v[:-rest], out).addmm_(u[-rest:].T, v[-rest:])
     parts = torch.bmm(u.view(threads, each, -1).mT, v.view(threads, each, -1))

@@ -6,6 +6,8 @@ data (n), in the output alone (m), in both (g). With everything else of a record
 .. math:: G_i[g, m, n] = \sum_t u_{i}[g, t, m]\, v_{i}[g, t, n],
 
 output gradients u times data v: outer products, one set for each g, and no gradient of a record need be formed.
+
+Decision 403.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.matrix_products import rows_product
 from discreet.training.gradients.rules.recurrence_kernels import gru_back, gru_step, lstm_back, lstm_step
 
 with extra("torch"):
@@ -20,7 +21,33 @@ with extra("torch"):
     from torch import Tensor
     from torch.overrides import handle_torch_function, has_torch_function
 
-__all__ = ["GRU", "LSTM", "recurrent_linear"]
+__all__ = ["GRU", "LSTM", "input_linear", "recurrent_linear"]
+
+
+def input_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``linear`` on the inputs of a whole sequence, whose products are made where they are quickest."""
+    given = tuple(x for x in (input, weight, bias) if x is not None)
+    if has_torch_function(given):
+        return handle_torch_function(input_linear, given, input, weight, bias)  # type: ignore[no-any-return]
+    if any(x.requires_grad for x in given[1:]) or torch.is_autocast_enabled(input.device.type):
+        return F.linear(input, weight, bias)
+    rows: Tensor = _Projection.apply(input.flatten(0, -2), weight, bias)
+    return rows.view(*input.shape[:-1], len(weight))
+
+
+class _Projection(torch.autograd.Function):
+    """A linear layer whose weights get no gradient from autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """All steps in one product."""
+        ctx.save_for_backward(weight)
+        return rows_product(input, weight, bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        """The input's gradient alone."""
+        return rows_product(gradients[0], ctx.saved_tensors[0].t()), None, None
 
 
 def recurrent_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -58,15 +85,14 @@ def compiled(gates: Tensor) -> bool:
 
 
 def _run_lstm(
-    gates: Tensor, state: Sequence[Tensor], turned: Tensor, bias: Tensor | None, written: tuple[Tensor, Tensor, Tensor]
+    gates: Tensor, state: Sequence[Tensor], weight: Tensor, bias: Tensor | None, written: tuple[Tensor, Tensor, Tensor]
 ) -> None:
     """As ``LSTM.run``, a product and a compiled loop a step, which adds the bias."""
     arrays, (hidden, cell) = [x.numpy() for x in (gates, *written)], state
     # a copy: memory that numpy has looked at cannot be given back, as fully_shard does with a gathered parameter's
     past, more = cell.contiguous().numpy(), (gates.new_zeros(gates.shape[2]) if bias is None else bias.clone()).numpy()
-    for t, (a, h) in enumerate(zip(gates.unbind(0), written[2].unbind(0), strict=True)):
-        a.addmm_(hidden, turned)
-        lstm_step(t, arrays[0], more, past, *arrays[1:])
+    for t, h in enumerate(written[2].unbind(0)):
+        lstm_step(t, arrays[0], rows_product(hidden, weight).numpy(), more, past, *arrays[1:])
         hidden, past = h, arrays[1][t]
 
 
@@ -76,11 +102,11 @@ def _lstm_back(
     """As ``LSTM.backward``: gradients of the pre-activations, and of the states at the start."""
     hidden, cell = (x.clone(memory_format=torch.contiguous_format) for x in gradients[1:])
     steps, found = gradients[0].contiguous(), torch.empty_like(gates)
-    arrays = [x.numpy() for x in (gates, bent, steps, hidden, cell, found)]
-    past, own = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0)
+    a, b, s, c, f = [x.numpy() for x in (gates, bent, steps, cell, found)]
+    past, own, turned = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0), weight.t().contiguous()
     for t in range(len(gates) - 1, -1, -1):
-        lstm_back(t, arrays[0], past[t], *arrays[1:])
-        torch.mm(own[t], weight, out=hidden)
+        lstm_back(t, a, past[t], b, s, hidden.numpy(), c, f)
+        hidden = rows_product(own[t], turned)
     return found, hidden, cell
 
 
@@ -96,7 +122,7 @@ class LSTM(torch.autograd.Function):
         size = hidden.shape[-1]
         outputs, cells, bent = (projected.new_empty(*projected.shape[:2], size) for _ in range(3))
         if compiled(gates):
-            _run_lstm(gates, start, turned, bias, (cells, bent, outputs))
+            _run_lstm(gates, start, weight, bias, (cells, bent, outputs))
             return [outputs, cells, bent, gates]
         if bias is not None:
             gates += bias

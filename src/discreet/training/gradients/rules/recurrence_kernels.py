@@ -2,6 +2,8 @@
 
 Single precision on the processor; elsewhere ``recurrence`` does the same by torch functions. Loops are short and have
 one result each, so that the compiler makes vectors of them. A gate that is not a number stays none.
+
+Decision 405.
 """
 
 from __future__ import annotations
@@ -9,9 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
+
+from discreet.random._box_muller import float_of_bits
 
 __all__ = ["gru_back", "gru_step", "lstm_back", "lstm_step"]
 
@@ -22,25 +24,13 @@ _SERIES = tuple(np.float32(c) for c in (1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 504
 _C3, _C4, _C5, _C6, _C7 = _SERIES
 
 
-def _as_float(typingctx: Any, bits: Any) -> Any:
-    """The single-precision number with these bits."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.bitcast(args[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
-
-
-_float_of_bits: Any = intrinsic(_as_float)
-
-
 @njit(cache=True, inline="always", error_model="numpy")
 def _expm1(x: Any) -> Any:
     """exp(x) - 1 for |x| ≤ 87, to a few units in the last place: 2ⁿ(eʳ - 1) + (2ⁿ - 1) with |r| ≤ ln(2)/2."""
     n = np.floor(x * _PER_LN2 + _HALF)
     r = x - n * _LN2 - n * _REST
     p = r + r * r * (_HALF + r * (_C3 + r * (_C4 + r * (_C5 + r * (_C6 + r * _C7)))))
-    power = _float_of_bits((np.int32(n) + np.int32(127)) << np.int32(23))
+    power = float_of_bits((np.int32(n) + np.int32(127)) << np.int32(23))
     return power * p + (power - _ONE)
 
 
@@ -63,22 +53,22 @@ def _tanh(x: Any) -> Any:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lstm_step(t: int, gates: Any, bias: Any, past: Any, cells: Any, bent: Any, outputs: Any) -> None:
-    """Step t: ``gates`` [T, B, 4H], with ``bias`` the pre-activations, become i, f, g, o; ``past`` [B, H] is the cell
-    before.
+def lstm_step(t: int, gates: Any, given: Any, bias: Any, past: Any, cells: Any, bent: Any, outputs: Any) -> None:
+    """Step t: ``gates`` [T, B, 4H], with what the hidden state gave [B, 4H] and ``bias`` the pre-activations, become
+    i, f, g, o; ``past`` [B, H] is the cell before.
 
     Written are the cell, its tanh, and the hidden state.
     """
     records, size = past.shape
     for b in range(records):
         a, c, bend, h, before = gates[t, b], cells[t, b], bent[t, b], outputs[t, b], past[b]
-        i, f, g, o = a[:size], a[size : 2 * size], a[2 * size : 3 * size], a[3 * size :]
+        i, f, g, o, more = a[:size], a[size : 2 * size], a[2 * size : 3 * size], a[3 * size :], given[b]
         for j in range(2 * size):
-            a[j] = _sigmoid(a[j] + bias[j])
+            a[j] = _sigmoid(a[j] + more[j] + bias[j])
         for j in range(size):
-            g[j] = _tanh(g[j] + bias[2 * size + j])
+            g[j] = _tanh(g[j] + more[2 * size + j] + bias[2 * size + j])
         for j in range(size):
-            o[j] = _sigmoid(o[j] + bias[3 * size + j])
+            o[j] = _sigmoid(o[j] + more[3 * size + j] + bias[3 * size + j])
         for j in range(size):
             c[j] = f[j] * before[j] + i[j] * g[j]
         for j in range(size):

@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.rules.recurrence import GRU, LSTM, recurrent_linear
+from discreet.training.gradients.rules.recurrence import GRU, LSTM, input_linear, recurrent_linear
 
 with extra("torch"):
     import torch
@@ -94,8 +94,9 @@ def _sequence(
     backwards: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     # step by step in memory, as the recursion goes: then this is one product, and so are the gradients
-    projected = F.linear(x.contiguous(), own[0], own[2] if biases else None)
-    if not isinstance(cell, FunctionType):
+    opened = isinstance(cell, FunctionType)  # by autograd's own functions, which may be differentiated twice
+    projected = (F.linear if opened else input_linear)(x.contiguous(), own[0], own[2] if biases else None)
+    if not opened:
         return _whole(cell, projected, state, own[1], own[3] if biases else None, backwards=backwards)
     weights = [own[1], own[3] if biases else None, *own[4 if biases else 2 :]]
     outputs: list[Tensor] = []

@@ -3,6 +3,8 @@
 A dimension of rows then has records in no regular order, so each row's owner is written down when rows are picked by an
 index, and goes along with them from call to call. ``Ragged`` is the layout of such rows: handlers see them as those
 of any other sequence, a record's rows side by side, padded with rows that count for nothing.
+
+Decision 402.
 """
 
 from __future__ import annotations

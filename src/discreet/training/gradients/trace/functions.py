@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,7 @@ with extra("torch"):
     from torch import Tensor
     from torch._C import _functorch
     from torch._functorch.pyfunctorch import temporarily_pop_interpreter_stack
+    from torch.autograd.graph import saved_tensors_hooks
     from torch.overrides import handle_torch_function, has_torch_function
     from torch.utils import _pytree as pytree
 
@@ -32,6 +34,7 @@ __all__ = [
     "out_of_place",
     "spread_over",
     "whole",
+    "without_saved_tensors",
 ]
 
 
@@ -190,3 +193,12 @@ def on_whole_tensors(call: Callable[[Any, Any], Any], func: Any, args: Any, kwar
     with temporarily_pop_interpreter_stack():
         output = call(vectorised, rows)
     return mapped(lambda x: _functorch._add_batch_dim(x, 0, level), output)
+
+
+def without_saved_tensors() -> Any:
+    """What is saved for a backward pass stays out of sight of whoever counts it: gradient checkpointing would compute a
+    whole block again for a graph of parameters alone."""
+    if torch._C._autograd._top_saved_tensors_default_hooks(True) is None:  # type: ignore[attr-defined]
+        return nullcontext()
+    # Detached, because a node that saves its own output as it is would keep itself alive.
+    return saved_tensors_hooks(Tensor.detach, lambda x: x)

@@ -22,13 +22,12 @@ from discreet.training.gradients.trace.functions import (
     on_whole_tensors,
     only_asks,
     out_of_place,
+    without_saved_tensors,
 )
-from discreet.training.gradients.trace.origins import Positions, without_saved_tensors
-from discreet.training.gradients.trace.places import Place, Places
+from discreet.training.gradients.trace.places import Place, Places, Positions
 from discreet.training.gradients.trace.random_draws import by_chance
-from discreet.training.gradients.trace.taps import differentiable, tap
-from discreet.training.gradients.trace.trees import detached, mapped, tensors
-from discreet.training.gradients.uses import Uses
+from discreet.training.gradients.trace.trees import detached, differentiable, mapped, tensors
+from discreet.training.gradients.uses import Uses, tap
 
 with extra("torch"):
     import torch
@@ -76,7 +75,8 @@ class Interception(TorchFunctionMode):
     def __init__(self, batch: Pass, places: Places, location: Callable[[], str], anchor: Tensor) -> None:
         super().__init__()
         self.batch, self.places, self.location = batch, places, location
-        self.positions, self._owners = Positions(), RowOwners(batch.records or 0)
+        self.positions = Positions()
+        self._owners: RowOwners | None = None  # made where a call picks rows: most models never do
         self.handled: nn.Module | None = None  # a module with handlers of its own that is running
         self._anchor = anchor
 
@@ -121,6 +121,8 @@ class Interception(TorchFunctionMode):
             return output
         output = func(*args, **kwargs)
         if func in PICKS or self._owners:
+            if self._owners is None:
+                self._owners = RowOwners(self.batch.records or 0)
             self._owners.follow(func, args, kwargs, output, self._source_layout)
         return output
 
@@ -182,7 +184,8 @@ class Interception(TorchFunctionMode):
             alone = all(id(x) in shared or not x.dim() for x in inputs)
             return None if alone and func not in SPREAD else self._guess(leaf)
 
-        found = self._owners.layouts(inputs, outputs) or self.places.find(
+        owned = self._owners.layouts(inputs, outputs) if self._owners else None
+        found = owned or self.places.find(
             self.positions.now, noted or func, inputs + outputs, records or 1, guess, self.location
         )
         layouts = {id(x): place for x, place in zip(inputs, found, strict=False) if place is not None}
@@ -192,7 +195,8 @@ class Interception(TorchFunctionMode):
         if not layouts:
             assert where[0] is not None
             return self._tap(output, spread(func, args, kwargs, output, where[0], shared), inputs)
-        return self._owners.hand_on(inputs, self._tap_answer(func, args, kwargs, inputs, output, layouts, where))
+        answer = self._tap_answer(func, args, kwargs, inputs, output, layouts, where)
+        return self._owners.hand_on(inputs, answer) if self._owners else answer
 
     def _tap_answer(
         self,

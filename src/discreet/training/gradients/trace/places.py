@@ -3,12 +3,13 @@
 The dimension whose size follows the number of records holds them. So ``batch_first=False``, flattened batches and
 tables that are looked up once for all records are told apart even where sizes coincide. All records of the probe are
 copies, so the order of a flattened dimension shows too: entries of a record follow one another, or the records take
-turns.
+turns. Which call of a pass is which, ``Positions`` counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,7 +22,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["Place", "Places", "records_of"]
+__all__ = ["Place", "Places", "Positions", "records_of"]
 
 
 @dataclass(slots=True)
@@ -83,6 +84,60 @@ def _turns(x: Tensor, count: int) -> bool | None:
     if max(one_after_another, in_turns) <= 1e-4 * float(x.abs().max()):
         return None
     return in_turns < one_after_another
+
+
+class Positions:
+    """Where a pass is: in which module, in which of its calls, at which call of which torch function.
+
+    Counted alike in a probe and in a real pass, or calls would be taken for others. A module that calls more functions
+    for other records (experts, of which only some are hit; a mask that is left out) puts nothing off outside of it, and
+    no other function inside.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, int] = {}
+        self._outside: list[tuple[Any, Any, dict[Any, int]]] = []
+        self._frame: Any = None
+        self._function: Any = None
+        self._counts: dict[Any, int] = {}
+
+    @property
+    def now(self) -> tuple[Any, ...]:
+        """The current function: which module's call it is in, and its number among that function's calls there."""
+        return self._frame, self._function, self._counts.get(self._function, 0)
+
+    def source(self, number: int) -> tuple[Any, ...]:
+        """The place of the tensor of this number whose rows the current module picks."""
+        return self._frame, "source", number
+
+    def advance(self, function: Any) -> None:
+        """The next function."""
+        self._function = function
+        self._counts[function] = self._counts.get(function, 0) + 1
+
+    def enter(self, module: str) -> None:
+        """A module inside the current one begins."""
+        before = self._calls.get(module, 0)
+        self._begin((module, before))
+        self._calls[module] = before + 1
+
+    def leave(self) -> None:
+        """It ends."""
+        if self._outside:
+            self._frame, self._function, self._counts = self._outside.pop()
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """Functions that the current function calls: they are counted by themselves."""
+        self._begin(self.now)
+        try:
+            yield
+        finally:
+            self.leave()
+
+    def _begin(self, frame: Any) -> None:
+        self._outside.append((self._frame, self._function, self._counts))
+        self._frame, self._function, self._counts = frame, None, {}
 
 
 class Places:

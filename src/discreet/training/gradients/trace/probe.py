@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -10,9 +10,8 @@ from discreet.errors import extra
 from discreet.training.errors import MixedRecords
 from discreet.training.gradients.state import State
 from discreet.training.gradients.trace.dispatch import picked_from
-from discreet.training.gradients.trace.functions import OPENED, WITH_PARAMETERS, only_asks, whole
-from discreet.training.gradients.trace.origins import Origins, Positions
-from discreet.training.gradients.trace.places import Places, records_of
+from discreet.training.gradients.trace.functions import OPENED, WITH_PARAMETERS, only_asks, out_of_place, whole
+from discreet.training.gradients.trace.places import Places, Positions, records_of
 from discreet.training.gradients.trace.trees import mapped, tensors
 
 with extra("torch"):
@@ -169,3 +168,20 @@ def probe_records(
     except Exception:  # a model that cannot run on two records is read by sizes alone; verification judges what comes
         places.forget()
     return places
+
+
+class Origins:
+    """The tensors of a probe that come from its records. What does not, is made of parameters and constants, like
+    them."""
+
+    def __init__(self, inputs: Iterable[Tensor] = ()) -> None:
+        self._from_records = {id(x): x for x in inputs}  # held: an identity is one while the tensor lives
+
+    def follow(self, func: Any, args: Any, kwargs: Any, output: Any) -> bool:
+        """Whether a call took something that comes from records; what it gave does then, too."""
+        known = self._from_records
+        if not any(id(x) in known for x in tensors((args, kwargs))):
+            return False
+        changed = getattr(func, "__name__", "") == "__setitem__" or out_of_place(func) is not None
+        known |= {id(x): x for x in tensors((output, args[0] if changed else ()))}
+        return True

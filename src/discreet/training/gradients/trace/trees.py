@@ -14,7 +14,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["detached", "mapped", "numbers", "renumber", "same_bits", "tensors"]
+__all__ = ["detached", "differentiable", "mapped", "numbers", "renumber", "same_bits", "tensors"]
 
 MANY = 1 << 12  # numbers, from which on the time to compare them counts
 
@@ -34,6 +34,11 @@ def tensors(tree: Any) -> list[Tensor]:
         elif isinstance(part, (tuple, list, dict)):
             found += tensors(part)
     return found
+
+
+def differentiable(x: Tensor) -> bool:
+    """Whether numbers are of a kind that has gradients."""
+    return x.is_floating_point() or x.is_complex()
 
 
 def mapped(change: Callable[[Tensor], Tensor], tree: Any) -> Any:

@@ -3,13 +3,15 @@
 ``Watch`` holds the hooks on a model's modules, and knows which module runs. What happens in between is the matter of
 others: an ``Interception`` sees the torch functions of one outermost call, a ``probe`` reads where the records are the
 first time a module is called in a way, and a ``Tape`` writes down outermost calls for verification, if there is one.
+
+Decision 71.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords, PrivateTrainingError
@@ -30,8 +32,9 @@ __all__ = ["CallListener", "Watch", "watching"]
 _NOTHING = nullcontext()
 
 
-class CallListener(Protocol):
-    """Who is told of outermost calls of a model and its modules; not of what a probe does, when it is ``paused``."""
+class CallListener:
+    """Is told of outermost calls of a model and its modules; not of what a probe does, when it is paused. This one does
+    nothing."""
 
     def pause(self) -> None:
         """Hear nothing until ``resume``."""
@@ -265,6 +268,7 @@ class Watch:
 def _uncompiled() -> ExitStack:
     """Until it is closed, compiled modules run as written: inside fused code no use of a parameter is seen."""
     stack = ExitStack()
+    # compiled code would hide the calls that are watched: decision 443
     stack.enter_context(torch.compiler.set_stance("force_eager"))
     return stack
 

@@ -7,6 +7,8 @@ What they look like must be public. A ``placeholder`` says it; the columns of a 
 records; the ``features`` of a table of Hugging Face's name and type its columns. Where torch's own collate function
 stacks records they are alike in form, which handing them over declares: the form of the first one is read, where a
 rehearsal was asked for. With a collate function of the user's own the first record's length may tell of a person.
+
+Decision 416.
 """
 
 from __future__ import annotations
