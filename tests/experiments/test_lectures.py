@@ -56,10 +56,23 @@ def test_a_picture_needs_a_page(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", LESSONS, ids=lambda page: page.stem)
-def test_every_lesson_has_theorem_code_figure_and_exercise(page: Path):
+def test_every_lesson_has_a_question_a_theorem_code_a_figure_and_exercises_with_answers(page: Path):
+    """The question comes before the theorem, and each exercise has its folded answer."""
     text = page.read_text(encoding="utf-8")
-    for part in (r"\*\*(Theorem|Definition)", r"^```python$", r"^!\[[^]]+\]\(\.\./images/", r"\*\*Exercise\.\*\*"):
+    for part in (r"^## A question\n(?s:.*)\*\*(Theorem|Definition)", r"^```python$", r"^!\[[^]]+\]\(\.\./images/"):
         assert re.search(part, text, re.MULTILINE), part
+    exercises = text.partition("\n## Exercises\n")[2]
+    asked, answered = (
+        re.findall(r"^\*\*\d\.\*\* ", exercises, re.MULTILINE),
+        exercises.count("<summary>Answer</summary>"),
+    )
+    assert len(asked) == answered == exercises.count("\n</details>") >= 3
+    assert 600 <= len(text.split()) <= 1200
+
+
+def test_the_course_lists_every_lesson():
+    index = (ROOT / "docs" / "course" / "index.md").read_text(encoding="utf-8")
+    assert [lesson.name for lesson in LESSONS if index.count(f"({lesson.name})") < 2] == []
 
 
 def test_an_unknown_experiment_is_refused_by_name():

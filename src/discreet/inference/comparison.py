@@ -1,0 +1,205 @@
+"""Tests of the columns of a file or a frame, whose public facts a schema declares.
+
+Bounds, categories and the unit come from the schema, and so does the test, unless it is named. How an entry is read is
+``encoding``'s, as for models and synthetic tables: a unit's first row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.encoding import Encoded, Encoder
+from discreet.errors import choice
+from discreet.events import Event
+from discreet.inference.anova import Anova
+from discreet.inference.chi_squared import Independence
+from discreet.inference.correlation import Correlation
+from discreet.inference.hypothesis import NoisyTest, ReleasedTest, released
+from discreet.inference.log_rank import LogRank
+from discreet.inference.means import Welch
+from discreet.inference.ranks import KolmogorovSmirnov, MannWhitney
+from discreet.inference.two_proportions import TwoProportions
+from discreet.random import RngLike
+from discreet.release import ONE_RECORD, Chargeable, Enforced, charged
+from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Times, Unlisted, as_declaration
+
+__all__ = ["ColumnComparison", "compare"]
+
+_BINS = 20  # of a bounded column, where a test needs bins
+
+
+@dataclass(frozen=True)
+class ColumnComparison:
+    """A test of declared columns of a table, as an operation: ``release(data)`` takes columns, a frame or a path.
+
+    >>> from discreet.schema import Schema
+    >>> facts = Declaration(Schema(treated=Categories(["yes", "no"]), days=Bounded(0, 30)))
+    >>> asked = ColumnComparison(facts, Welch(bounds=(0, 30), epsilon=1.0), ("treated", "days"))
+    >>> rows = {"treated": ["yes", "no"] * 500, "days": [9, 7] * 500}
+    >>> round(asked.release(rows, rng=1).difference)
+    2
+    """
+
+    declaration: Declaration = field(repr=False)
+    test: NoisyTest
+    columns: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What it is called in a book."""
+        return f"{self.test.label}: {', '.join(self.columns)}"
+
+    @property
+    def event(self) -> Event:
+        """The cost."""
+        return self.test.event
+
+    @property
+    def unit(self) -> str:
+        """Whom it protects: a row, or the schema's unit, of which one row counts."""
+        name = self.declaration.unit
+        return ONE_RECORD if name is None else Enforced(name)
+
+    def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], ReleasedTest]:
+        """Refuse what public facts can tell, read nothing, and return what reads."""
+        read = Encoder(self.declaration, self.columns).prepare(data)
+        self.test.prepare(tuple(np.zeros(0) for _ in self.columns), rng)  # warns here of a test that can show nothing
+        test = replace(self.test, n_expected=None)
+
+        def run() -> ReleasedTest:
+            rows = read()
+            answer = test.release(tuple(_column(rows, name) for name in self.columns), rng)
+            return replace(released(answer), label=self.label, unit=self.unit)
+
+        return run
+
+    def release(self, data: Any = None, rng: RngLike = None) -> ReleasedTest:
+        """Read the columns and test them."""
+        return self.prepare(data, rng)()
+
+
+def _column(rows: Encoded, name: str) -> Any:
+    """Numbers inside their bounds, or the numbers of labels."""
+    return rows.numbers(name) if isinstance(rows.schema[name], Bounded) else rows.codes(name)
+
+
+def compare(
+    data: Any,
+    by: str,
+    of: str,
+    *further: str,
+    schema: Any,
+    test: str | None = None,
+    book: Chargeable | None = None,
+    label: str = "",
+    rng: RngLike = None,
+    **asked: Any,
+) -> ReleasedTest:
+    """A test of the columns ``by`` and ``of``; the book is charged before a value is read.
+
+    Without ``test`` the columns' kinds decide: "welch" for two categories and a bounded column, "anova" for more,
+    "independence" for two columns of categories, "correlation" for two bounded ones. Further tests: "mann-whitney",
+    "kolmogorov-smirnov", "two-proportions", and "log-rank", which takes the column of events too. The first label is
+    compared with the second. Options are those of the test: epsilon, delta, rho, alternative, confidence, ...
+
+    >>> from discreet.schema import Schema
+    >>> facts = Schema(treated=Categories(["yes", "no"]), days=Bounded(0, 30))
+    >>> rows = {"treated": ["yes", "no"] * 500, "days": [9, 7] * 500}
+    >>> answer = compare(rows, "treated", "days", schema=facts, epsilon=1.0, rng=1)
+    >>> answer.p_value < 0.001, round(answer.difference)
+    (True, 2)
+    """
+    declared, columns = as_declaration(schema), (by, of, *further)
+    facts = [declared.schema[name] for name in columns]
+    kind = _usual_test(facts) if test is None else test
+    subject, make = choice("test", kind, _TESTS)
+    made = make([_Fact(name, column, subject) for name, column in zip(columns, facts, strict=True)], asked)
+    if not isinstance(made, LogRank) and further:
+        raise ValueError(f"{further[0]!r} is given, but only the log-rank test takes a third column: leave it out.")
+    return charged(ColumnComparison(declared, made, columns), data, book=book, label=label, rng=rng)  # type: ignore[return-value]
+
+
+def _usual_test(facts: list[Any]) -> str:
+    first, second = (isinstance(column, Categories) for column in facts[:2])
+    if first and second:
+        return "independence"
+    if first:
+        return "welch" if len(facts[0].labels) == 2 else "anova"
+    if second:
+        raise ValueError("of is a column of categories, but by is not: give the columns in the other order.")
+    return "correlation"
+
+
+_KINDS = {Bounded: "numbers", Categories: "categories", Dates: "dates", Times: "times", Unlisted: "unlisted values"}
+
+
+class _Fact(NamedTuple):
+    """What is declared of a column, and what a test needs of it. ``test`` is the subject of a refusal."""
+
+    name: str
+    column: Column
+    test: str
+
+    def categories(self, count: int | None = None) -> tuple[int, ...]:
+        """The numbers of the column's labels, as many as are needed."""
+        column = self.column
+        if isinstance(column, Categories) and count in (None, len(column.labels)):
+            return tuple(range(len(column.labels)))
+        raise self._refusal("categories" if count is None else f"exactly {count} categories", "categories = [...]")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of a column of numbers."""
+        if isinstance(self.column, Bounded):
+            return self.column.low, self.column.high
+        raise self._refusal("numbers", "bounds = [low, high]")
+
+    @property
+    def bins(self) -> tuple[float, ...]:
+        """Bins of equal width between them."""
+        return tuple(np.linspace(*self.bounds, _BINS + 1).tolist())
+
+    def _refusal(self, needed: str, spelled: str) -> ValueError:
+        kind = _KINDS[type(self.column)]
+        count = f"{len(self.column.labels)} " if isinstance(self.column, Categories) else ""
+        return ValueError(f"{self.name} is declared as {count}{kind}; {self.test} needs {needed} ({spelled}).")
+
+
+def _two_proportions(facts: list[_Fact], asked: Mapping[str, Any]) -> NoisyTest:
+    facts[1].categories(2)
+    return TwoProportions(groups=facts[0].categories(2), **asked)
+
+
+def _log_rank(facts: list[_Fact], asked: Mapping[str, Any]) -> NoisyTest:
+    if len(facts) != 3:
+        raise ValueError(
+            "The log-rank test needs three columns: groups, times and events (of which 1 is one). Give it."
+        )
+    facts[0].categories(2), facts[2].categories(2)
+    return LogRank(groups=(0, 1), **{"horizon": facts[1].bounds[1], **asked})
+
+
+_TESTS: dict[str, tuple[str, Callable[[list[_Fact], Mapping[str, Any]], NoisyTest]]] = {
+    "welch": ("Welch's test", lambda f, asked: Welch(groups=f[0].categories(2), bounds=f[1].bounds, **asked)),
+    "anova": ("analysis of variance", lambda f, asked: Anova(groups=f[0].categories(), bounds=f[1].bounds, **asked)),
+    "correlation": ("a correlation", lambda f, asked: Correlation(bounds=(f[0].bounds, f[1].bounds), **asked)),
+    "independence": (
+        "a test of independence",
+        lambda f, asked: Independence(rows=f[0].categories(), columns=f[1].categories(), **asked),
+    ),
+    "mann-whitney": (
+        "the Mann-Whitney test",
+        lambda f, asked: MannWhitney(groups=f[0].categories(2), **{"bins": f[1].bins, **asked}),
+    ),
+    "kolmogorov-smirnov": (
+        "the Kolmogorov-Smirnov test",
+        lambda f, asked: KolmogorovSmirnov(groups=f[0].categories(2), **{"bins": f[1].bins, **asked}),
+    ),
+    "two-proportions": ("a test of two proportions", _two_proportions),
+    "log-rank": ("the log-rank test", _log_rank),
+}
+"""Tests by name: how a refusal calls each, and what makes it of the columns' facts."""

@@ -1,0 +1,90 @@
+"""Tests of a table's columns by its schema."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet as dp
+from discreet import inference
+from discreet.inference import ColumnComparison, compare
+from discreet.schema import Bounded, Categories, Declaration, Schema
+
+FACTS = Schema(
+    arm=Categories(["new", "old"]),
+    ward=Categories(["a", "b", "c"]),
+    cured=Categories(["no", "yes"]),
+    days=Bounded(0, 30),
+    cost=Bounded(0, 100),
+)
+RNG = np.random.default_rng(2)
+ARM = RNG.integers(0, 2, 1200)
+ROWS = {
+    "arm": ["new" if x == 0 else "old" for x in ARM],
+    "ward": ["abc"[x] for x in RNG.integers(0, 3, 1200)],
+    "cured": ["yes" if x else "no" for x in RNG.random(1200) < 0.6 - 0.3 * ARM],
+    "days": 7 + 3 * ARM + RNG.normal(0, 2, 1200),
+    "cost": 40 + RNG.normal(0, 9, 1200),
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "of", "kind"),
+    [("arm", "days", "Welch"), ("ward", "days", "Anova"), ("arm", "ward", "Independence"), ("days", "cost", "Correl")],
+)
+def test_the_kinds_of_the_columns_choose_the_test(by, of, kind):
+    answer = compare(ROWS, by, of, schema=FACTS, epsilon=1.0, rng=1)
+    assert answer.label.lower().startswith({"Anova": "analysis"}.get(kind, kind.lower()))
+    assert answer.label.endswith(f"{by}, {of}")
+
+
+@pytest.mark.parametrize("test", ["welch", "mann-whitney", "kolmogorov-smirnov", "anova"])
+def test_every_test_of_two_groups_sees_the_difference(test):
+    assert compare(ROWS, "arm", "days", schema=FACTS, test=test, epsilon=1.0, rng=1).p_value < 0.001
+
+
+def test_the_first_label_is_compared_with_the_second_and_the_second_is_a_success():
+    assert compare(ROWS, "arm", "days", schema=FACTS, epsilon=1.0, rng=1).difference < -2
+    cured = compare(ROWS, "arm", "cured", schema=FACTS, test="two-proportions", epsilon=1.0, rng=1)
+    assert 0.1 < cured.difference < 0.5
+    lives = compare(ROWS, "arm", "days", "cured", schema=FACTS, test="log-rank", epsilon=1.0, rng=1)
+    assert lives.p_value < 0.001
+
+
+def test_a_unit_counts_once_and_is_who_is_charged_for():
+    """Every row three times, of one patient each: the answer is that of the rows once."""
+    frame = pl.DataFrame(ROWS).with_columns(patient=pl.arange(0, 1200))
+    declared = Declaration(FACTS, unit="patient")
+    ledger = dp.Ledger("sqlite://")
+    book = ledger.open("study", epsilon=5.0, unit="patient")
+    three = compare(pl.concat([frame] * 3), "arm", "days", schema=declared, epsilon=1.0, book=book, rng=1)
+    assert three.value == compare(frame, "arm", "days", schema=declared, epsilon=1.0, rng=1).value
+    assert three.unit == "patient"
+    with pytest.raises(dp.UnitMismatch):
+        compare(ROWS, "arm", "days", schema=FACTS, epsilon=1.0, book=book)
+
+
+def test_a_warning_comes_before_the_charge():
+    asked = ColumnComparison(
+        Declaration(FACTS), inference.Welch(bounds=(0, 30), n_expected=20, epsilon=0.01), ("arm", "days")
+    )
+    with pytest.warns(UserWarning, match="too small"):
+        asked.prepare(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        (("days", "arm"), {}, "other order"),
+        (("ward", "days"), {"test": "welch"}, "exactly 2 categories"),
+        (("arm", "ward"), {"test": "mann-whitney"}, "needs numbers"),
+        (("arm", "days"), {"test": "z"}, "test is 'z'"),
+        (("arm", "age"), {}, "age"),
+        (("arm", "days"), {"test": "log-rank"}, "three columns"),
+        (("arm", "days", "cured"), {}, "leave it out"),
+    ],
+)
+def test_public_mistakes_are_named(columns, options, said):
+    with pytest.raises(ValueError, match=said):
+        compare(ROWS, *columns, schema=FACTS, epsilon=1.0, **options)

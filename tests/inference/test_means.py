@@ -1,0 +1,157 @@
+"""Tests of means, beside scipy's where next to no noise is added, and what they say where there is too much."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet as dp
+from discreet import inference
+from discreet.errors import BudgetExceeded
+from discreet.inference import OneSample, Paired, Samples, Welch
+
+SURE = {"epsilon": 1e6}
+RNG = np.random.default_rng(3)
+A, B = RNG.normal(5.0, 1.0, 150), RNG.normal(5.3, 1.5, 120)
+
+
+def peer(answer, p_value, effect, interval):
+    """Effects agree to 1e-3; a simulated law, of 9,999 draws and widened by 2 %, to about 0.02."""
+    assert answer.effect == pytest.approx(effect, abs=1e-3)
+    assert answer.p_value == pytest.approx(p_value, abs=0.02)
+    assert answer.interval == pytest.approx(interval, abs=0.03 * (interval[1] - interval[0]))
+
+
+def test_a_t_test_without_noise_is_scipy_s():
+    one = stats.ttest_1samp(A, 5.1)
+    peer(inference.one_sample(A, (0, 10), null=5.1, rng=1, **SURE), one.pvalue, A.mean(), one.confidence_interval())
+    two = stats.ttest_ind(A, B, equal_var=False)
+    welch = inference.welch(A, B, (0, 10), rng=1, **SURE)
+    peer(welch, two.pvalue, A.mean() - B.mean(), two.confidence_interval())
+    pairs = stats.ttest_rel(A[:120], B)
+    answer = inference.paired(A[:120], B, (0, 10), rng=1, **SURE)
+    peer(answer, pairs.pvalue, (A[:120] - B).mean(), pairs.confidence_interval())
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+def test_one_sided_p_values_are_scipy_s(alternative):
+    mine = inference.welch(A, B, (0, 10), alternative=alternative, rng=1, **SURE)
+    theirs = stats.ttest_ind(A, B, equal_var=False, alternative=alternative)
+    assert mine.p_value == pytest.approx(theirs.pvalue, abs=0.02)
+
+
+def test_a_column_of_groups_is_as_two_samples():
+    groups, values = ["b"] * len(B) + ["a"] * len(A), np.concatenate([B, A])
+    test = Welch(bounds=(0, 10), groups=("a", "b"), epsilon=1.0)
+    one, two = test.release((groups, values), rng=4), test.release(Samples((A, B)), rng=4)
+    assert one.value == two.value
+
+
+def test_what_is_missing_beyond_or_of_no_group_is_left_out_or_clipped():
+    test = Welch(bounds=(0, 10), **SURE)
+    odd = (([0, 1, 0, 1, 7, 0, "x"] * 40), ([4.0, 6.0, 99.0, -5.0, 3.0, float("nan"), 2.0] * 40))
+    plain = ([0, 1, 0, 1] * 40, [4.0, 6.0, 10.0, 0.0] * 40)
+    assert test.release(odd, rng=1).effect == pytest.approx(test.release(plain, rng=1).effect, abs=1e-3)
+
+
+def test_a_pair_that_misses_a_measurement_is_missing():
+    test = Paired(bounds=(0, 10), **SURE)
+    answer = test.release(([3.0, float("nan"), 5.0] * 30, [1.0, 9.0, 2.0] * 30), rng=1)
+    assert answer.effect == pytest.approx(2.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("test", [OneSample(bounds=(0, 1), epsilon=0.1), Welch(bounds=(0, 1), epsilon=0.1)])
+def test_too_few_records_for_the_noise_give_a_p_value_of_one_and_say_so(test):
+    data = [0.5] * 20 if isinstance(test, OneSample) and not isinstance(test, Welch) else ([0, 1] * 10, [0.5] * 20)
+    answer = test.release(data, rng=1)
+    assert answer.p_value == 1.0
+    assert answer.interval == (-math.inf, math.inf)
+    assert "noise on the number of records" in answer.note
+
+
+def test_a_null_at_an_end_of_the_bounds_is_far_from_records_in_the_middle():
+    answer = OneSample(bounds=(17, 90), null=17.0, epsilon=1.0).release([40.0, 42.0] * 300, rng=1)
+    assert answer.p_value < 0.001
+    assert 0 < answer.interval[1] - answer.interval[0] < 2
+
+
+def test_no_records_at_all_are_answered():
+    assert OneSample(bounds=(0, 1), epsilon=1.0).release([], rng=1).p_value == 1.0
+    assert Welch(bounds=(0, 1), epsilon=1.0).release(([], []), rng=1).p_value == 1.0
+
+
+def test_one_release_has_one_p_value():
+    """The draws of a null law are public, and the same each time."""
+    test = OneSample(bounds=(0, 10), null=5.0, epsilon=1.0)
+    noisy = np.array([[20.0, 50.0, 30.0]])
+    assert test.answer(noisy) == test.answer(noisy)
+
+
+def test_a_refused_charge_reads_nothing():
+    ledger = dp.Ledger("sqlite://")
+    book = ledger.open("study", epsilon=0.5)
+    with pytest.raises(BudgetExceeded):
+        inference.welch(A, B, (0, 10), epsilon=1.0, book=book)
+    answer = inference.welch(A, B, (0, 10), epsilon=0.4, book=book)
+    assert answer.label == "Welch's test"
+    assert dp.epsilon(answer, delta=0) == pytest.approx(0.4)
+
+
+def test_a_test_that_can_show_nothing_says_so_before_the_charge():
+    ledger = dp.Ledger("sqlite://")
+    book = ledger.open("study", epsilon=1.0)
+    hopeless = OneSample(bounds=(0, 1), n_expected=30, epsilon=0.01)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # so that it stops there
+        with pytest.raises(UserWarning, match="too small for this test"):
+            book.release(hopeless, [0.5] * 30)
+        book.release(OneSample(bounds=(0, 1), n_expected=3000, epsilon=0.1), [0.5] * 3000)
+    assert book.spent().epsilon == pytest.approx(0.1)
+
+
+def test_what_is_no_pair_of_columns_is_refused_before_the_charge():
+    ledger = dp.Ledger("sqlite://")
+    book = ledger.open("study", epsilon=1.0)
+    with pytest.raises(ValueError, match="tuple of 2 columns"):
+        book.release(Welch(bounds=(0, 1), epsilon=0.1), [0.5])
+    assert book.spent().epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Welch(bounds=(0, 1), groups=(0, 1, 2), epsilon=1.0), "two groups"),
+        (lambda: Welch(bounds=(1, 0), epsilon=1.0), "bounds"),
+        (lambda: Welch(bounds=(0, 1), epsilon=1.0, alternative="both"), "alternative is 'both'"),
+        (lambda: Welch(bounds=(0, 1), epsilon=1.0, confidence=1.0), "confidence"),
+        (lambda: Welch(bounds=(0, 1), epsilon=1.0, simulations=3), "simulations"),
+        (lambda: OneSample(bounds=(0, 1), null=math.nan, epsilon=1.0), "null"),
+        (lambda: OneSample(bounds=(17, 90), epsilon=1.0), r"null is 0.0, but must be a number in \[17, 90\]"),
+        (lambda: Welch(bounds=(0, 1), null=1.5, epsilon=1.0), r"null is 1.5, but must be a number in \[-1, 1\]"),
+        (lambda: Welch(bounds=(0, 1), epsilon=1.0).check([[0, 1], [1.0, 2.0]]), "tuple of 2 columns"),
+        (lambda: Welch(bounds=(0, 1), epsilon=1.0).check(Samples(([1.0],))), "1 samples, but must have 2"),
+    ],
+)
+def test_public_mistakes_are_named(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: inference.Paired(bounds=(-(2.0**900), 2.0**900), epsilon=1.0),
+        lambda: inference.AverageEffect(bounds=(0, 2.0**899), overlap=0.01, epsilon=1.0),
+        lambda: inference.AverageEffect(bounds=(0, 1), overlap=1e-300, epsilon=1.0),
+        lambda: inference.AverageEffect(bounds=(0, 1), limit=1e-300, epsilon=1.0),
+    ],
+)
+def test_bounds_of_what_is_averaged_are_refused_before_anything_is_charged(make: Callable[[], object]) -> None:
+    """They are public facts: all four were charged, and then raised."""
+    with pytest.raises(ValueError, match="averaged"):
+        make()
