@@ -1,0 +1,191 @@
+"""No request of a stranger makes a desk fail, or tell: ``python -m searches desk``.
+
+Requests that are right are changed at random (bytes, values, names, headers, paths), and sent to a desk whose records
+hold a marked value. Whatever comes back, its status is one that the description names, and it holds neither a path nor
+a line of Python nor the marked value; what was charged is what was answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+
+from discreet.desk.configuration import read_configuration
+from discreet.desk.questions import BuilderCall, DeskBudget, DeskQuestion
+from discreet.desk.server import ROUTES, application
+from discreet.desk.service import Service
+from discreet.tables import case, col
+from searches._cases import saving
+
+MARK = "ziwkpq"  # in the records, and nowhere else
+NUMBER = 27.182818
+STATUSES = {200, 201, 202, 400, 401, 402, 403, 404, 405, 409, 413, 421, 422, 429, 503}
+TELLING = (
+    MARK,
+    str(NUMBER),
+    "Traceback",
+    'File "',
+    ".py",
+    "site-packages",
+    "duckdb",
+    "sqlite",
+    "/tmp",
+    "/root",
+    "/home",
+)
+QUESTIONS = [
+    DeskQuestion("visits", DeskBudget(epsilon=0.01), (BuilderCall("count"),)),
+    DeskQuestion(
+        "visits", DeskBudget(epsilon=0.01), (BuilderCall("group_by", ("ward",)), BuilderCall("mean", ("days",)))
+    ),
+    DeskQuestion(
+        "visits",
+        DeskBudget(epsilon=0.01, delta=1e-9),
+        (
+            BuilderCall("filter", ((col("days") >= 1) & col("ward").is_in(["north"]),)),
+            BuilderCall("derive", (), {"long": case((col("days") > 10, 1), otherwise=0)}),
+            BuilderCall("group_by", ("ward",)),
+            BuilderCall("histogram", ("days", [0, 10, 30])),
+            BuilderCall("limit", (3,)),
+        ),
+    ),
+    DeskQuestion(
+        "visits", DeskBudget(rho=1e-6), sql="SELECT ward, AVG(days) AS d FROM visits WHERE days > 1 GROUP BY ward"
+    ),
+    DeskQuestion(
+        "visits", DeskBudget(epsilon=0.01, delta=1e-9), (BuilderCall("group_by", ("name",)), BuilderCall("count"))
+    ),
+]
+ASKING = [route for route in ROUTES if route[3].body == "DeskQuestion"]
+OTHERS = [route for route in ROUTES if route not in ASKING and route[0] != "/v1/freeze"]  # after which nothing is asked
+ODD: list[Any] = [
+    *(None, True, False, 0, -1, 1, 2**63, 10**9, 10**24, -0.0, 1e308, 5e-324),
+    *("", "x", "name", "days", "ward", "\x00", "é", "\ud800", "a" * 5000, "%s%n", "<script>", "=1+1"),
+    *([], {}, [[]], [None], {"expression": None}, {"node": "Column", "name": "name"}),
+    *("'; DROP TABLE x; --", "../../etc/passwd", "read_csv('/etc/passwd')", "SELECT * FROM x"),
+    *("count", "group_by", "release", "__class__"),
+]
+
+
+def write_files(folder: Path) -> Path:
+    """A desk whose records hold a marked text and a marked number."""
+    rows = {"ward": ["north", "south"] * 50, "days": [NUMBER] * 100, "name": [MARK] + ["b", "c", "d"] * 33}
+    pl.DataFrame(rows).write_parquet(folder / "visits.parquet")
+    columns = 'ward = { categories = ["north", "south"] }\ndays = { bounds = [0, 30] }\nname = { unlisted = true }\n'
+    (folder / "visits.toml").write_text(f"[columns]\n{columns}", encoding="utf-8")
+    (folder / "desk.toml").write_text(
+        "[desk]\nworkers = 1\ntick = 0.001\n[datasets.visits]\nsource = 'visits.parquet'\nschema = 'visits.toml'\n"
+        "epsilon = 100000.0\ndelta = 1e-3\nlargest_epsilon = 1.0\napproval_above = 0.5\nrate = 1000000000\n",
+        encoding="utf-8",
+    )
+    return folder / "desk.toml"
+
+
+def change(value: Any, draw: random.Random) -> Any:
+    """A JSON value with one part replaced, taken out, repeated, or put elsewhere."""
+    value = copy.deepcopy(value)
+    places = list(_places(value))
+    holder, key = draw.choice(places)
+    match draw.randrange(5):
+        case 0 | 1:
+            holder[key] = draw.choice(ODD)
+        case 2:
+            del holder[key]
+        case 3:
+            other, there = draw.choice(places)
+            holder[key] = copy.deepcopy(other[there])
+        case _ if isinstance(holder, list):
+            holder += [copy.deepcopy(holder[key])] * draw.choice((1, 2, 300))
+        case _:
+            holder[str(draw.choice(ODD))] = draw.choice(ODD)
+    return value
+
+
+def _places(value: Any) -> Any:
+    for key in list(value) if isinstance(value, dict) else range(len(value)):
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from _places(value[key])
+
+
+def request(draw: random.Random, token: str) -> dict[str, Any]:
+    """One request: right, but for a few changes."""
+    path, method, _, about = draw.choice(ASKING if draw.random() < 0.7 else OTHERS)
+    path = path.replace("{name}", draw.choice(("visits", "..%2f..", "x" * 300))).replace("{decision}", "approve")
+    path = path.replace("{key}", draw.choice(("q1", "%00", "é"))).replace("{number:int}", str(draw.choice((1, 10**30))))
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": f"k{draw.getrandbits(64)}"}
+    body = draw.choice(QUESTIONS).to_dict() if about.body != "Decision" else {"why": "x"}
+    for _ in range(draw.choice((0, 1, 1, 2, 4))):
+        body = change(body, draw) if isinstance(body, dict) and body else body
+    content = json.dumps(body).encode()
+    if draw.random() < 0.1:
+        place = draw.randrange(len(content))
+        content = content[:place] + bytes([draw.randrange(256)]) + content[place + draw.randrange(2) :]
+    if draw.random() < 0.05:
+        name = draw.choice(("Authorization", "Idempotency-Key", "Host", "Content-Length", "Sec-Fetch-Site"))
+        headers[name] = draw.choice(("", "x", "Bearer ", "Bearer \x7f" * 30, "-1", "0" * 4000))
+    if draw.random() < 0.05:
+        method = draw.choice(("GET", "PUT", "PATCH", "OPTIONS", "HEAD", "TRACE"))
+    return {"method": method, "url": path, "headers": headers, "content": content}
+
+
+async def send(service: Service, tokens: list[str], seeds: list[int]) -> int:
+    """Send the request of each seed; how many were answered with a release."""
+    transport = httpx.ASGITransport(app=application(service, log=False), raise_app_exceptions=True)
+    answered = 0
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+        for seed in seeds:
+            draw = random.Random(seed)
+            made = request(draw, draw.choice(tokens))
+            try:
+                built = client.build_request(**made)
+            except (UnicodeError, ValueError, TypeError):  # what httpx does not send
+                continue
+            with saving("desk", seed):
+                reply = await client.send(built)
+                text = reply.text + str(reply.headers)
+                assert reply.status_code in STATUSES, reply.status_code
+                assert not [word for word in TELLING if word in text], text[:500]
+            answered += reply.status_code == 201
+    return answered
+
+
+def search(seeds: list[int]) -> int:
+    """Requests to a desk of their own; how many were answered."""
+    with tempfile.TemporaryDirectory() as folder:
+        service = Service(read_configuration(write_files(Path(folder))))
+        try:
+            tokens = []
+            for role in ("analyst", "analyst", "owner", "officer"):
+                name = f"{role}{len(tokens)}"
+                service.books["visits"].sub(name, epsilon=50000.0, delta=1e-4)
+                tokens.append(service.state.add_person(name, role, ("visits",)))
+            answered = asyncio.run(send(service, tokens, seeds))
+            charges = service.books["visits"].spent().entries
+            stored = [asking.state for asking in service.state.questions()]
+            assert len(seeds) > 900 or charges == sum(state in ("answered", "withheld") for state in stored)
+            assert service.workers.restarts == 0
+            service.ledger.verify()
+        finally:
+            service.close()
+    return answered
+
+
+def main(size: int | None = None, seed: int = 0) -> None:
+    """10⁵ requests, by default."""
+    count = size or 100_000
+    answered = search(list(range(seed * 10_000_000, seed * 10_000_000 + count)))
+    print(f"desk: {count:,} requests, {answered:,} answered, none told more than it may", flush=True)
+
+
+def retry(case: int) -> None:
+    """One request again."""
+    search([case])

@@ -1,0 +1,237 @@
+"""A question as it travels: which data, what is asked, for how much. Read by calling the same builder that people call,
+so that every check of it is made again; SQL is read by our own parser. Nothing that runs is ever sent.
+
+Decision 570.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.desk.expressions import read_expression, write_expression
+from discreet.desk.json_text import canonical
+from discreet.errors import choice, is_whole_text, probability
+from discreet.errors import positive as positive_number
+from discreet.tables.aggregates import Aggregate
+from discreet.tables.binned import Histogram, Quantiles
+from discreet.tables.expressions import Expression
+from discreet.tables.operation import TableOperation
+from discreet.tables.query import TableQuery
+from discreet.tables.table import Table
+
+__all__ = ["BuilderCall", "DeskBudget", "DeskQuestion", "check_label"]
+
+OF_TABLES = dict.fromkeys(("filter", "derive", "select", "group_by"))
+AGGREGATES = (
+    "count",
+    "sum",
+    "mean",
+    "variance",
+    "deviation",
+    "covariance",
+    "correlation",
+    "quantile",
+    "quantiles",
+    "median",
+    "histogram",
+    "count_distinct",
+)
+OF_QUERIES = dict.fromkeys((*AGGREGATES, "totals", "order_by", "limit"))
+MOST_STEPS = 200
+MOST_NUMBERS = 200_000  # in an answer, which is kept as text
+LONGEST_SQL = 20_000  # characters: reading them takes the time of everybody
+_FAILURES = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, AssertionError)
+_UNREADABLE = "The question cannot be built: check the names and kinds of its arguments."
+
+
+@dataclass(frozen=True, slots=True)
+class BuilderCall:
+    """One call of the builder: ``group_by("ward")``."""
+
+    call: str
+    args: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        options = {name: _write(value) for name, value in self.options.items()}
+        return {"call": self.call, "args": [_write(value) for value in self.args], "options": options}
+
+    @classmethod
+    def from_dict(cls, wire: Any) -> BuilderCall:
+        """From JSON, or a ``ValueError``."""
+        match wire:
+            case {"call": str(call), "args": list(args), "options": dict(options), **rest} if not rest:
+                return cls(call, tuple(map(_read, args)), {name: _read(value) for name, value in options.items()})
+        raise ValueError("A step is an object with call, args and options.")
+
+    def apply(self, asked: Table | TableQuery) -> Table | TableQuery:
+        """The call itself, of a method that is listed here."""
+        known = OF_TABLES | OF_QUERIES if isinstance(asked, Table) else OF_QUERIES
+        choice("call", self.call, known)
+        if isinstance(asked, Table) and self.call not in OF_TABLES:
+            asked = asked.group_by()
+        method = getattr(asked, self.call)
+        inspect.signature(method).bind(*self.args, **self.options)
+        return method(*self.args, **self.options)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class DeskBudget:
+    """What a question may cost: the words of ``Budget``, checked here, and made one there."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    noise: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "rho"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, positive_number(name, getattr(self, name)))
+        if (self.epsilon is None) == (self.rho is None):
+            raise ValueError("A budget is epsilon, with or without delta, or rho.")
+        if self.delta is not None:
+            object.__setattr__(self, "delta", probability("delta", self.delta))
+        choice("noise", self.noise, {"auto": 0, "laplace": 0, "gaussian": 0})
+
+    def to_dict(self) -> dict[str, Any]:
+        """As keyword arguments of a query's ``operation``."""
+        return {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "noise": self.noise}
+
+
+@dataclass(frozen=True, slots=True)
+class DeskQuestion:
+    """What is asked of a data set, by steps of the builder or by SQL, and for how much."""
+
+    dataset: str
+    budget: DeskBudget
+    steps: tuple[BuilderCall, ...] = ()
+    sql: str | None = None
+    errors: bool = True
+    label: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON: what a client posts."""
+        if self.sql is not None:
+            operation: dict[str, Any] = {"type": "sql", "dataset": self.dataset, "sql": self.sql}
+        else:
+            operation = {"type": "table", "dataset": self.dataset, "steps": [step.to_dict() for step in self.steps]}
+        budget = {name: value for name, value in self.budget.to_dict().items() if value is not None}
+        return {"version": 1, "operation": operation, "budget": budget, "errors": self.errors, "label": self.label}
+
+    @classmethod
+    def from_dict(cls, wire: Mapping[str, Any]) -> DeskQuestion:
+        """From JSON, or a ``ValueError`` that says what is wrong with it."""
+        if unknown := sorted(set(wire) - {"version", "operation", "budget", "errors", "label"}):
+            raise ValueError(f"A question has no {unknown[0]!r}: there are version, operation, budget, errors, label.")
+        if wire.get("version") != 1 or isinstance(wire.get("version"), bool):
+            raise ValueError("version must be 1: this desk speaks no other.")
+        errors = wire.get("errors", True)
+        if errors is not True and errors is not False:
+            raise ValueError("errors must be true or false.")
+        budget = wire.get("budget")
+        if not isinstance(budget, dict) or set(budget) - {"epsilon", "delta", "rho", "noise"}:
+            raise ValueError("budget must be an object with epsilon, delta, rho or noise.")
+        parts = _read_operation(wire.get("operation"))
+        return cls(budget=DeskBudget(**budget), errors=errors, label=check_label(wire.get("label", "")), **parts)
+
+    def digest(self, person: str) -> str:
+        """What an approval and a key are bound to: operation, budget and analyst."""
+        return hashlib.sha256(canonical([person, self.to_dict()]).encode()).hexdigest()
+
+    def build(self, table: Table) -> TableQuery:
+        """The question, asked of ``table``; whatever is wrong with it is a ``ValueError``."""
+        try:
+            if self.sql is not None:
+                return table.parse(self.sql)
+            asked: Table | TableQuery = table
+            for step in self.steps:
+                asked = step.apply(asked)
+        except _FAILURES:
+            raise ValueError(_UNREADABLE) from None
+        if not isinstance(asked, TableQuery):
+            raise ValueError("The question has no aggregate: add count(), sum(), mean() or another.")
+        return asked
+
+    def _refuse_large(self, query: TableQuery) -> None:
+        numbers = query.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in query.aggregates)
+        if numbers > MOST_NUMBERS:
+            raise ValueError(f"The answer would have {numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most.")
+
+    def operation(self, table: Table) -> TableOperation | Any:
+        """The question with its budget: its event is known, nothing is read."""
+        query = self.build(table)
+        try:
+            self._refuse_large(query)
+            operation = query.operation(**self.budget.to_dict(), errors=self.errors)
+            assert operation.event is not None
+        except _FAILURES:
+            raise ValueError(_UNREADABLE) from None
+        return operation
+
+
+def _numbers_of(aggregate: Aggregate) -> int:
+    """How many numbers of each group an aggregate answers."""
+    match aggregate:
+        case Histogram(bins=int(bins)):
+            return bins
+        case Histogram(bins=tuple(edges)):
+            return len(edges)
+        case Quantiles(q=q):
+            return len(q)
+    return 1
+
+
+def check_label(label: Any) -> str:
+    """A label: text of one line."""
+    if not is_whole_text(label) or len(label) > 200 or not (label.isprintable() or not label):
+        raise ValueError("label must be text of one line, of at most 200 characters.")
+    return str(label)
+
+
+def _read_operation(wire: Any) -> dict[str, Any]:
+    match wire:
+        case {"type": "sql", "dataset": str(dataset), "sql": str(sql), **rest} if not rest:
+            if not is_whole_text(sql) or len(sql) > LONGEST_SQL:
+                raise ValueError(f"sql must be whole characters, at most {LONGEST_SQL:,}: longer lists go by is_in().")
+            return {"dataset": dataset, "sql": sql}
+        case {"type": "table", "dataset": str(dataset), "steps": list(steps), **rest} if not rest:
+            if len(steps) > MOST_STEPS:
+                raise ValueError(f"A question has at most {MOST_STEPS} steps.")
+            return {"dataset": dataset, "steps": tuple(map(BuilderCall.from_dict, steps))}
+        case {"type": "statistic", "dataset": str(dataset), "statistic": str(name), **rest} if not (
+            set(rest) - {"column", "options"}
+        ):
+            choice("statistic", name, dict.fromkeys(AGGREGATES))
+            column = [rest["column"]] if "column" in rest else []
+            call = {"call": name, "args": column, "options": rest.get("options", {})}
+            return {"dataset": dataset, "steps": (BuilderCall.from_dict(call),)}
+    raise ValueError("operation must be tagged: type 'table' with steps, 'sql' with sql, or 'statistic' with a column.")
+
+
+def _write(value: Any) -> Any:
+    if isinstance(value, Expression):
+        return {"expression": write_expression(value)}
+    if isinstance(value, (list, tuple, range)):
+        return [_write(item) for item in value]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if callable(getattr(value, "item", None)):  # NumPy's numbers are Python's
+        return _write(value.item())
+    raise ValueError(f"A {type(value).__name__} cannot be sent to a desk: write a number, a text or an expression.")
+
+
+def _read(value: Any) -> Any:
+    match value:
+        case {"expression": wire, **rest} if not rest:
+            return read_expression(wire)
+        case dict():
+            raise ValueError("An argument is a number, a text, a list of them, or an expression.")
+        case list():
+            return [_read(item) for item in value]
+    return value

@@ -1,0 +1,296 @@
+"""What a desk does for a person: explains, charges once, answers once, keeps what it answered, waits for the owner.
+
+A question with a key is charged once. The decision is the ledger's: the entry bears the key, in the sub-book of who
+asks, and a second charge under it is refused in the same transaction that would make it. What comes after it can fail
+in one way only: the answer is withheld, and says so for ever, for a second draw would be a second release.
+
+Decision 570.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from asyncio import sleep
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from discreet.accounting import epsilon as epsilon_of
+from discreet.desk.approvals import is_over
+from discreet.desk.charging import Charge, open_books, sub_book
+from discreet.desk.configuration import Configuration, Dataset
+from discreet.desk.errors import NOT_THERE, Refusal
+from discreet.desk.public_tables import empty_table, read_declaration
+from discreet.desk.questions import DeskQuestion
+from discreet.desk.replies import BUSY, Reply, reply_of
+from discreet.desk.sources import bind_sources
+from discreet.desk.state import Asking, DeskState, Person
+from discreet.desk.workers import Job, Workers
+from discreet.errors import DiscreetError
+from discreet.events import Event
+from discreet.ledger import Book, ChainBroken, Ledger
+from discreet.ledger.chain import parse_head
+from discreet.tables.table import Table
+
+__all__ = ["Service"]
+
+KEY_TAKEN = "Another question was asked under this key: choose a new one."
+MOST_WAITING = 8  # questions of one person that are queued at once
+MOST_UNDECIDED = 20  # that wait for the owner
+
+
+class Service:
+    """A desk without its address: the configuration, the books, the state, the workers."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.ledger = Ledger(configuration.ledger, who="desk")
+        self.state = DeskState(configuration.state)
+        self.books = open_books(self.ledger, configuration)
+        self.contents = {name: read_declaration(each.schema)[1] for name, each in configuration.datasets.items()}
+        files = {name: (str(each.source), str(each.schema)) for name, each in configuration.datasets.items()}
+        self.workers = Workers(configuration.workers, files, configuration.memory, unconfined=configuration.unconfined)
+        self.facts = self.workers.facts
+        bind_sources(self.state, configuration, self.contents, self.facts)
+        self.tables: dict[str, Table] = {
+            name: empty_table(name, self.contents[name], self.facts[name]) for name in configuration.datasets
+        }
+        self._in_flight: set[int] = set()  # numbers of questions whose reply has not left
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._waiting: dict[str, int] = {}
+        self._refuse_older_ledger()
+        self._withhold_interrupted()
+
+    def close(self) -> None:
+        """End the workers, and give the connections back."""
+        self.workers.close()
+        self.ledger.close()
+        self.state.close()
+
+    def _refuse_older_ledger(self) -> None:
+        """Refuse a ledger that lacks a charge whose answer was kept: it was put back to an earlier day."""
+        answered = self.state.questions(state="answered")
+        head = max((asking.answer["head"] for asking in answered), key=lambda text: parse_head(text)[0], default=None)
+        try:
+            self.ledger.verify(head)
+        except ChainBroken as error:
+            raise DiscreetError(
+                f"The ledger does not hold what this desk has answered: {error} Nothing is served: its budget would be "
+                "spent twice. Put the newest ledger back."
+            ) from None
+
+    def _withhold_interrupted(self) -> None:
+        """What ran when the desk last stopped: charged, it is withheld; not charged, it was never asked."""
+        for asking in self.state.questions(state="running"):
+            self._take_back(asking)
+
+    def book(self, dataset: Dataset, person: str) -> Book:
+        """The sub-book that a person's questions about a data set are charged to."""
+        return sub_book(self.ledger, dataset, person)
+
+    # --- what is public ----------------------------------------------------------------------------------------------
+
+    def dataset(self, person: Person, name: str) -> Dataset:
+        """A data set that the person may ask about; another is not there."""
+        dataset = self.configuration.datasets.get(name)
+        if dataset is None or not person.may_see(name):
+            raise Refusal(404, "not_found", NOT_THERE)
+        return dataset
+
+    def describe(self, person: Person, name: str) -> dict[str, Any]:
+        """The public facts of a data set, its limits, and what the person has left."""
+        dataset = self.dataset(person, name)
+        book = self.books[name] if person.role != "analyst" else self.book(dataset, person.name)
+        limit, left = book.limit, book.remaining()
+        return {
+            "name": name,
+            "schema": self.contents[name],
+            "facts": self.facts[name],
+            "limit": {"epsilon": limit[0], "delta": limit[1]},
+            "left": {"epsilon": left.epsilon},
+            "largest_epsilon": _finite(dataset.largest_epsilon),
+            "approval_above": _finite(dataset.approval_above),
+            "tick": self.configuration.tick,
+            "deadline": self.configuration.deadline,
+        }
+
+    def explain(self, person: Person, question: DeskQuestion) -> dict[str, Any]:
+        """What a question would do and cost; nothing is charged."""
+        dataset = self.dataset(person, question.dataset)
+        operation = _public(lambda: question.operation(self.tables[question.dataset]))
+        explanation = operation.explain()
+        return {
+            "text": str(explanation),
+            "event": operation.event.to_dict(),
+            "unit": str(operation.unit),
+            "errors": dict(explanation.errors),
+            "needs_approval": self._epsilon(question, operation.event, dataset) > dataset.approval_above,
+        }
+
+    def _epsilon(self, question: DeskQuestion, event: Event, dataset: Dataset) -> float:
+        """What is compared with the limits of one question: the epsilon that is asked for, or what rho comes to."""
+        if question.budget.epsilon is not None:
+            return question.budget.epsilon
+        if not dataset.delta:
+            raise Refusal(422, "invalid", "rho needs a delta, but the book of this data set has none: ask by epsilon.")
+        return float(epsilon_of(event, delta=dataset.delta))
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    async def release(self, person: Person, key: str, question: DeskQuestion) -> Reply:
+        """The answer to a question: charged now, or stored when it was asked before."""
+        asking = await asyncio.to_thread(self._admit, person, key, question)
+        if isinstance(asking, Reply):
+            return asking
+        return await self._run(person, asking, question)
+
+    def _admit(self, person: Person, key: str, question: DeskQuestion) -> Asking | Reply:
+        """A question that may run now; or the reply to one that was asked before, waits, or is refused."""
+        if (known := self.state.question(person.name, key)) is not None:
+            if known.digest != question.digest(person.name):
+                raise Refusal(409, "key_taken", KEY_TAKEN)
+            return self._resume(known, person, question)
+        dataset, size = self._admissible(person, question)
+        state = "waiting" if size > dataset.approval_above else "running"
+        if state == "waiting" and len(self.state.questions(person.name, "waiting")) >= MOST_UNDECIDED:
+            raise Refusal(429, "too_many_waiting", f"{MOST_UNDECIDED} questions of yours wait for the owner.")
+        new = self.state.begin(person.name, key, question.digest(person.name), question.to_dict(), state)
+        asking = self.state.question(person.name, key)
+        if asking is None:
+            raise Refusal(409, "busy", BUSY)
+        if asking.digest != question.digest(person.name):
+            raise Refusal(409, "key_taken", KEY_TAKEN)
+        return asking if new and state == "running" else reply_of(self.shown(asking))
+
+    def _admissible(self, person: Person, question: DeskQuestion) -> tuple[Dataset, float]:
+        """The data set of a question that this person may ask now, and the epsilon that limits are compared with."""
+        if person.role == "officer":
+            raise Refusal(404, "not_found", NOT_THERE)
+        dataset = self.dataset(person, question.dataset)
+        self._refuse_frozen()
+        self.book(dataset, person.name)
+        operation = _public(lambda: question.operation(self.tables[question.dataset]))
+        size = self._epsilon(question, operation.event, dataset)
+        if size > dataset.largest_epsilon:
+            limit = f"{dataset.largest_epsilon:g}"
+            raise Refusal(422, "too_large", f"A question about {dataset.name!r} costs at most epsilon={limit}.")
+        return dataset, size
+
+    def _refuse_frozen(self) -> None:
+        if (why := self.state.fact("frozen")) is not None:
+            raise Refusal(409, "frozen", f"The owner has stopped all questions: {why}")
+
+    def _resume(self, known: Asking, person: Person, question: DeskQuestion) -> Asking | Reply:
+        """What is said, or done, about a question that is known already."""
+        if known.state == "approved":
+            self._admissible(person, question)  # roles and limits may have changed since
+            if is_over(known):
+                self.state.move(known, "approved", "expired")
+            elif self.state.move(known, "approved", "running"):
+                return self._again(known)
+        return reply_of(self.shown(self._again(known)))
+
+    def shown(self, asking: Asking) -> Asking:
+        """What may be seen of a question: until its reply has left at a tick, that it runs, to whoever looks."""
+        return replace(asking, state="running", answer={}) if asking.number in self._in_flight else asking
+
+    def _again(self, known: Asking) -> Asking:
+        asking = self.state.question_number(known.number)
+        if asking is None:
+            raise Refusal(409, "busy", BUSY)
+        return asking
+
+    async def _run(self, person: Person, asking: Asking, question: DeskQuestion) -> Reply:
+        """Wait for a worker, charge, answer, keep the answer, and let it leave at a tick."""
+        if self._waiting.get(person.name, 0) >= MOST_WAITING:
+            await asyncio.to_thread(self._take_back, asking)
+            raise Refusal(429, "queue_full", f"{MOST_WAITING} questions of yours are waiting: let some be answered.")
+        self._waiting[person.name] = self._waiting.get(person.name, 0) + 1
+        has_started = False
+        try:  # one at a time for each person, so that nobody's queue keeps others waiting
+            async with self._turns.setdefault(person.name, asyncio.Lock()):
+                has_started = True
+                return await asyncio.shield(asyncio.create_task(self._answer(asking, question)))
+        except asyncio.CancelledError:  # who asked is gone: what has not begun was never asked
+            if not has_started:
+                self._take_back(asking)
+            raise
+        finally:
+            self._waiting[person.name] -= 1
+
+    async def _answer(self, asking: Asking, question: DeskQuestion) -> Reply:
+        dataset = self.configuration.datasets[question.dataset]
+        books = self.book(dataset, asking.person), self.books[dataset.name]
+        charge = Charge(asking, question, self.tables[dataset.name], books, self._refuse_frozen)
+        clock = self.configuration.clock
+        job = Job(question.to_dict(), charge, clock.deadline)
+        self._in_flight.add(asking.number)
+        self.workers.put(job)
+        try:
+            outcome = await asyncio.wrap_future(job.outcome)
+            try:
+                reply = await asyncio.to_thread(self._settle, asking, charge, outcome)
+            except DiscreetError:  # a full disk: what is not kept does not leave
+                reply = Refusal(503, "unavailable", "The desk cannot keep what it answers: ask its owner.")
+            leaves = job.started + clock.leaving_time(time.monotonic() - job.started)
+            await sleep(max(0.0, leaves - time.monotonic()))
+        finally:
+            self._in_flight.discard(asking.number)
+            job.done.set()
+        if isinstance(reply, Refusal):
+            raise reply
+        return reply
+
+    def _settle(self, asking: Asking, charge: Charge, outcome: Mapping[str, Any] | None) -> Reply | Refusal:
+        """What a question comes to: an answer that is kept before it leaves, one withheld for ever, or a refusal."""
+        if charge.entry is None:
+            self._take_back(asking)
+            return charge.refusal or Refusal(
+                503, "unavailable", "The question could not be asked. Nothing was charged."
+            )
+        answer = None if outcome is None else outcome.get("answer")
+        if isinstance(answer, dict):
+            self.state.move(asking, "running", "answered", answer=charge.entry | answer)
+        else:
+            self.state.move(asking, "running", "withheld", answer=charge.entry)
+        return reply_of(self._again(asking))
+
+    def _take_back(self, asking: Asking) -> None:
+        """A question that has no answer: where the ledger says that it was charged, it is withheld; where not, its key
+        is free again, and what was approved stays so.
+        """
+        dataset = self.configuration.datasets.get(asking.question["operation"]["dataset"])
+        if dataset is None:  # no longer configured: until it is, nobody asks about it
+            return
+        entry = self.book(dataset, asking.person).charged_under(asking.key)
+        if entry is not None:
+            self.state.move(asking, "running", "withheld", answer={"entry": entry})
+        elif asking.decision:
+            self.state.move(asking, "running", "approved")
+        else:
+            self.state.forget(asking)
+
+    def cancel(self, person: Person, key: str) -> None:
+        """Take back a question that waits: before it is charged, and never after."""
+        asking = self.state.question(person.name, key)
+        if asking is None:
+            raise Refusal(404, "not_found", NOT_THERE)
+        if not any(self.state.move(asking, old, "cancelled") for old in ("waiting", "approved")):
+            raise Refusal(409, "too_late", "The question is no longer waiting: what was charged stays charged.")
+
+
+def _public(build: Any) -> Any:
+    """What is built of public facts; what is wrong with it is the asker's to mend."""
+    try:
+        return build()
+    except Refusal:
+        raise
+    except (ValueError, DiscreetError) as error:
+        raise Refusal(422, "invalid", str(error)) from None
+    except Exception:  # of an engine: it had public facts alone, but its words may hold a path
+        raise Refusal(422, "invalid", "The question cannot be built from these parts.") from None
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
