@@ -99,7 +99,18 @@ def test_every_number_has_its_interval_or_its_error(capsys):
 def test_the_bias_of_the_cap_is_named_under_the_answer(capsys):
     """Six visits each, of which four count: the largest error by far, and no interval has it."""
     ask("SELECT COUNT(*) AS n FROM visits", "--no-book")
-    assert "counts at most 4 rows per 'patient': what is beyond is not counted" in capsys.readouterr().out
+    assert "counts at most 4 rows per 'patient': further rows are not counted" in capsys.readouterr().out
+
+
+def test_what_declarations_leave_out_is_named_under_the_answer(capsys):
+    """Rows of an unlisted ward, and what lies outside of bounds: in the JSON too."""
+    ask(BY_WARD, "--no-book")
+    printed = capsys.readouterr().out
+    assert "ward: a row with none of the declared values is in no group" in printed
+    assert "days: values outside 0 to 30 count as the nearer end" in printed
+    assert printed.count("further rows are not counted, nor in any interval") == 1
+    ask(BY_WARD, "--no-book", "--json")
+    assert any("in no group" in note for note in json.loads(capsys.readouterr().out)["notes"])
 
 
 def test_intervals_that_touch_the_bounds_are_a_warning(capsys):
@@ -129,6 +140,20 @@ def test_a_chart_has_a_bar_for_each_group(capsys):
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [("ward + 2000", "year"), ("ward + 2000", None), ("ward * 1000.0", "code"), ("FLOOR(days / 10) * 1000", "k")],
+)
+def test_what_groups_are_called_is_no_amount_and_no_measure(key, name, capsys):
+    ask(f"SELECT {key} {'AS ' + name if name else ''}, COUNT(*) AS n FROM visits GROUP BY 1", "--chart", "--show", "3")
+    printed = capsys.readouterr().out
+    assert "shown are the largest by n" in printed or "FLOOR" in key
+    assert "\nn:\n" in printed
+    called = [row[0] for row in table(printed)]
+    assert len(called) == 3
+    assert all(cell.isdigit() for cell in called)
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "json", "html"])
@@ -163,6 +188,16 @@ def test_what_cannot_be_written_is_found_before_the_charge(capsys):
         assert ledger.book("visits").spent().epsilon == 0
 
 
+@pytest.mark.filterwarnings("default:A condition is met")
+def test_a_misspelt_category_is_said_in_a_line_and_refused_where_nothing_is_left(capsys):
+    ask("SELECT COUNT(*) AS n FROM visits WHERE ward = 999 OR days > 1", "--no-book")
+    told = capsys.readouterr().err
+    assert "A condition is met by no declared value. ward: no declared value meets = 999; the nearest is 60" in told
+    assert "UserWarning" not in told
+    ask("SELECT COUNT(*) AS n FROM visits WHERE ward = 999", "--ledger", "budget.db", code=2)
+    assert "No row can meet the conditions" in capsys.readouterr().err
+
+
 # --- paid for once ----------------------------------------------------------------------------------------------------
 
 
@@ -183,9 +218,21 @@ def test_a_question_that_was_answered_is_not_paid_for_twice_by_accident(capsys):
     assert len(list(Path("budget.db.answers").glob("*.json"))) == 2
 
 
+def test_a_question_in_other_words_is_the_same_question(capsys):
+    """Keywords in small letters, other aliases, columns and conditions in another order: noise is paid for once."""
+    words = "SELECT ward, COUNT(*) AS n, AVG(days) AS d FROM visits WHERE days > 1 AND ward < 9 GROUP BY ward"
+    ask(words, "--ledger", "budget.db", epsilon="1")
+    capsys.readouterr()
+    other = "select avg(DAYS) mean, Ward, count(*) from v where ward<9 and (days > 1) group by 2 order by 1"
+    ask(other, "--ledger", "budget.db", epsilon="1", code=2)
+    assert "This was asked before, on" in capsys.readouterr().err
+    with Ledger("budget.db") as ledger:
+        assert len([entry for entry in ledger.book("visits").entries() if entry.kind == "charge"]) == 1
+
+
 def test_another_question_and_changed_data_are_not_repetitions():
     ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")
-    ask("SELECT COUNT(*) AS m FROM visits", "--ledger", "budget.db", epsilon="1")
+    ask("SELECT COUNT(*) AS n FROM visits WHERE days > 1", "--ledger", "budget.db", epsilon="1")
     os.utime("visits.csv", ns=(1, 1))
     ask("SELECT COUNT(*) AS n FROM visits", "--ledger", "budget.db", epsilon="1")
 

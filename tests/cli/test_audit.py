@@ -35,7 +35,7 @@ FACTS = {
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("people.toml").write_text(SCHEMA)
-    Path("mean.toml").write_text(MEAN + "\n[audit]\ntrials = 400\n")
+    Path("mean.toml").write_text(MEAN + "\n[audit]\ntrials = 1000\n")
     return tmp_path
 
 
@@ -49,7 +49,7 @@ def test_a_statistic_is_audited_as_a_file_says(here, capsys):
     assert run("mean.toml", "--seed", "1", "--out", "audit.png") == 0
     told = capsys.readouterr().out
     assert "audited on made-up neighbours: mean" in told
-    assert "2 x 400 runs" in told
+    assert "2 x 1000 runs" in told
     assert "claimed: epsilon = 1 at delta = 0 (add-remove)" in told
     assert "consistent: the claim was not refuted" in told
     assert Path("audit.png").stat().st_size > 1000
@@ -64,16 +64,17 @@ def test_a_statistic_is_audited_as_a_file_says(here, capsys):
     ids=["query", "fit"],
 )
 def test_queries_and_fits_are_audited_on_rows_made_up_from_the_schema(here, capsys, words):
-    assert run("--schema", "people.toml", *words, "--trials", "100", "--json") == 0
+    code = run("--schema", "people.toml", *words, "--trials", "100", "--json")
     told = json.loads(capsys.readouterr().out)
     assert not told["violated"]
+    assert code == (2 if told["saw_nothing"] else 0)
     assert 0 <= told["lower"] <= told["claimed"] < 1.01
     assert told["trials"] == 100
 
 
 def test_a_query_may_stand_in_the_file(here, capsys):
     Path("query.toml").write_text('[query]\nschema = "people.toml"\nsql = "SELECT sum(age) FROM p"\nepsilon = 1.0\n')
-    assert run("query.toml", "--trials", "100", "--confidence", "0.9") == 0
+    assert run("query.toml", "--trials", "100", "--confidence", "0.9") in (0, 2)
     assert "with 0.9 confidence" in capsys.readouterr().out
 
 
@@ -90,8 +91,8 @@ def test_a_false_claim_ends_with_exit_code_one(here, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "Say what is audited"),
-        (("--schema", "people.toml"), "Say what is audited"),
+        ((), "Say what to audit"),
+        (("--schema", "people.toml"), "Say what to audit"),
         (("absent.toml",), "There is no file 'absent.toml'"),
         (("both.toml",), "must have one of the sections"),
         (("odd.toml",), "statistic.name is 'magic'"),
@@ -140,4 +141,37 @@ def test_a_unit_of_as_many_rows_as_are_chosen_has_several():
 
 def test_options_that_a_file_would_overrule_are_refused(here, capsys):
     assert run("mean.toml", "--epsilon", "9") != 0
-    assert "leave the other options out" in capsys.readouterr().err
+    assert "leave out the other options" in capsys.readouterr().err
+
+
+MODULE = """data, neighbour = 0.0, 1.0
+
+def honest(total, rng):
+    return round(total + rng.laplace(scale=1.0), 3)
+
+def halved(total, rng):
+    return round(total + rng.laplace(scale=0.5), 3)
+"""
+
+
+def test_a_function_of_ones_own_module_is_audited_against_the_options(here, capsys):
+    Path("my_noise.py").write_text(MODULE)
+    assert run("my_noise:honest", "--epsilon", "1", "--trials", "3000", "--seed", "1") == 0
+    assert "audited on its own neighbours: my_noise:honest" in capsys.readouterr().out
+    assert run("my_noise.py:halved", "--epsilon", "1", "--trials", "3000", "--seed", "1") == 1
+    assert "VIOLATED" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("nowhere:noisy", "no module 'nowhere'"), ("my_noise:absent", "has no 'absent'")]
+)
+def test_a_function_that_is_not_there_is_named(here, capsys, name, sentence):
+    Path("my_noise.py").write_text(MODULE)
+    assert run(name, "--epsilon", "1") == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_runs_that_show_nothing_end_with_a_code_of_their_own(here, capsys):
+    Path("loud_noise.py").write_text(MODULE.replace("scale=1.0", "scale=1e6"))
+    assert run("loud_noise:honest", "--epsilon", "1", "--trials", "400", "--seed", "1") == 2
+    assert "could not judge" in capsys.readouterr().out

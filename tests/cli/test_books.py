@@ -9,6 +9,7 @@ import pytest
 import discreet as dp
 from discreet import cli
 from discreet.cli.books import book_to_charge
+from discreet.ledger import Book, LedgerError
 
 
 @pytest.fixture(autouse=True)
@@ -113,3 +114,33 @@ def test_half_a_character_is_refused_in_a_sentence_and_charged_nowhere():
         with pytest.raises(ValueError, match="of whole characters"):
             book.charge(dp.events.PureDP(epsilon=0.1), label="a\ud800")
         assert book.charge(dp.events.PureDP(epsilon=0.1)).who == "eve\\udcff"
+
+
+def test_a_release_says_what_it_added_and_what_is_left_beside_the_answer(capsys):
+    for number, left in enumerate(["4", "3"]):
+        assert run(*QUERY, "--ledger", "mine.db", "--json", "--no-keep") == 0
+        said = capsys.readouterr()
+        assert f"census: this added epsilon = 1; {number + 1} of 5 is spent, {left} is left" in said.err
+        assert "spent" not in said.out
+
+
+def test_what_releases_nothing_says_nothing_of_costs(capsys):
+    assert run(*QUERY, "--ledger", "mine.db", "--explain") == 0
+    assert "spent" not in capsys.readouterr().err
+
+
+def test_an_answer_that_was_paid_for_is_shown_where_the_book_can_no_longer_be_read(monkeypatch, capsys):
+    before = Book.spent
+    seen = []
+
+    def spent(book):
+        seen.append(book)
+        if len(seen) > 1:
+            raise LedgerError("the disk is gone.")
+        return before(book)
+
+    monkeypatch.setattr(Book, "spent", spent)
+    assert run(*QUERY, "--ledger", "mine.db", "--no-keep") == 0
+    said = capsys.readouterr()
+    assert "count" in said.out
+    assert "What book 'census' has left cannot be read: the disk is gone." in said.err

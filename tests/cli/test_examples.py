@@ -58,6 +58,7 @@ sigma = 3.0
 FIRST = {"init", "ledger open"}
 HEAVY = {"train", "plan"}
 AT_ONCE = {"check", "data list"}  # nobody waits for them; the first is for a terminal, and has tests of its own
+DESK = "desk "  # a session of its own, with a server: tests/desk/test_processes.py
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +115,8 @@ def test_every_example_runs_and_says_what_it_does_while_one_waits(commands, fold
         assert run(*line) == 0, line
     for name, text in FILES.items():
         Path(name).write_text(text)
-    done = {name: words(command.epilog)[0] for name, command in commands.items() if name not in HEAVY | FIRST | AT_ONCE}
+    alone = HEAVY | FIRST | AT_ONCE | {name for name in commands if name.startswith(DESK)}
+    done = {name: words(command.epilog)[0] for name, command in commands.items() if name not in alone}
     order = sorted(done, key=lambda name: (name in ("ledger raise", "report"), name == "predict"))
     for line in [*(done[name] for name in order), words(EXAMPLES)[3], words(EXAMPLES)[4]]:
         monkeypatch.setattr(sys, "stderr", Terminal())

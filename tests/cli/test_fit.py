@@ -90,6 +90,22 @@ def test_a_class_is_learned_and_predicted(capsys):
     assert statement["event"]["type"]
 
 
+def test_a_prediction_says_how_many_rows_it_could_not_read(capsys):
+    """Of the file it was given, by column; a category that is declared as another one is read."""
+    run(*FIT, "--target", "income")
+    Path("new.csv").write_text("age,sex,wage\n31,f,5\nZanzibar,f,5\n,q,\n")
+    capsys.readouterr()
+    for out in ((), ("--out", "out.csv"), ("--json",)):
+        run("predict", "model.json", "new.csv", *out)
+        told = capsys.readouterr()
+        assert "2 of 3 rows have entries that are empty or cannot be read" in told.err
+        assert "(age in 2, wage in 1)" in told.err
+        assert "Zanzibar" not in told.err + told.out
+    Path("new.csv").write_text("age,sex,wage\n31,f,5\n")
+    run("predict", "model.json", "new.csv")
+    assert "cannot be read" not in capsys.readouterr().err
+
+
 def test_a_number_is_learned_and_predicted(capsys):
     """Values stay inside the declared bounds."""
     run(*FIT, "--target", "wage", "--json")
@@ -272,3 +288,15 @@ def test_a_terminal_is_shown_the_first_predictions_and_a_pipe_gets_all(monkeypat
     assert (told["target"], len(told["predictions"])) == ("income", 1200)
     run("predict", "model.json", "many.csv", "--out", "all.csv", "--json")
     assert json.loads(capsys.readouterr().out) == {"out": "all.csv", "target": "income", "rows": 1200}
+
+
+def test_a_score_is_said_and_kept_in_the_statement(capsys):
+    run(*FIT, "--target", "income", "--score", "0.25")
+    assert "score: right on 9" in (printed := capsys.readouterr().out)
+    assert "the most frequent label alone on about" in printed
+    run(*FIT[:-4], "--out", "wage.json", "--seed", "1", "--target", "wage", "--score", "0.25")
+    assert "score: off by " in capsys.readouterr().out
+    run("predict", "wage.json", "--statement")
+    statement = json.loads(capsys.readouterr().out)
+    assert statement["score"]["measure"] == "mean absolute error"
+    assert statement["event"]["type"] == "Parallel"

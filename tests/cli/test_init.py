@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 from typer.testing import CliRunner
 
@@ -34,7 +36,7 @@ def test_a_draft_names_every_column_and_holds_no_value(people):
 
 
 def test_what_is_answered_is_a_schema(people):
-    said = "none\nnumber\n0\n100\ncategory\nf, m\nnone\nprivate\ndate\n2024-01-01\n2024-12-31\n"
+    said = "none\nnumber\n0\n100\ncategory\nf, m\nnone\nprivate\ndate\n2024-01-01\n2024-12-31\n\n"
     assert run("people.csv", "--ask", "-o", "known.toml", answers=said).exit_code == 0
     schema = read_schema(people / "known.toml").schema
     assert schema["age"] == Bounded(0, 100)
@@ -93,3 +95,84 @@ def test_a_schema_that_is_there_is_not_overwritten(people):
     (people / "schema.toml").write_text("mine")
     assert isinstance(run("people.csv", "--no-ask").exception, ValueError)
     assert (people / "schema.toml").read_text() == "mine"
+
+
+WRITTEN = {
+    "semicolons": ("t.csv", "age;sex;day\n", ";"),
+    "tabs": ("t.csv", "age\tsex\tday\n", "\t"),
+    "bars": ("t.csv", "age|sex|day\n", "|"),
+    "commas in tabs": ("t.tsv", "age,sex,day\n", ","),
+    "a comma in a name": ("t.csv", "age, in years;sex;day\n", ";"),
+    "Excel": ("t.csv", "\ufeffage;sex;day\r\n", ";"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_first_line_tells_the_separator_and_the_schema_says_it(people, name):
+    path, line, sign = WRITTEN[name]
+    (people / path).write_bytes((line + f"{SECRET}\n").encode())
+    found = run(path, "--no-ask")
+    assert f"3 columns, separated by {sign!r}" in found.output
+    text = (people / "schema.toml").read_text()
+    assert tomllib.loads(text)["separator"] == sign
+    assert "# sex = { ... }\n# day = { ... }\n" in text
+    assert '# decimal = ","' in text
+    assert SECRET not in text + found.output
+
+
+def test_an_ordinary_file_needs_no_separator(people):
+    assert run("people.csv", "--no-ask").output.startswith("wrote schema.toml: 5 columns; ")
+    assert "separator" not in tomllib.loads((people / "schema.toml").read_text())
+
+
+def test_what_options_say_is_written(people):
+    (people / "t.csv").write_text("a;b,c\n")
+    refused = run("t.csv", "--no-ask").exception
+    assert "may be separated by ';' or ','" in str(refused)
+    assert not (people / "schema.toml").exists()
+    assert run("t.csv", "--no-ask", "--separator", ";", "--decimal", ",", "--date-format", "%d.%m.%Y").exit_code == 0
+    facts = tomllib.loads((people / "schema.toml").read_text())
+    assert {name: facts[name] for name in ("separator", "decimal", "date_format")} == {
+        "separator": ";",
+        "decimal": ",",
+        "date_format": "%d.%m.%Y",
+    }
+
+
+def test_how_numbers_and_days_are_written_is_asked_where_any_are_declared(people):
+    """By a day whose parts cannot be mistaken for each other."""
+    (people / "t.csv").write_text("age;day\n")
+    said = "none\nnumber\n0\n100\ndate\n2024-01-01\n2024-12-31\n12,5\n1.1.24\n31.12.24\n"
+    found = run("t.csv", "--ask", answers=said)
+    assert found.exit_code == 0
+    assert "That is not the 31st of the 12th month of 2024" in found.output
+    form = read_schema(people / "schema.toml").text
+    assert (form.separator, form.decimal, form.date_format) == (";", ",", "%d.%m.%y")
+
+
+@pytest.mark.parametrize(
+    ("answer", "decimal", "thousands"),
+    [("1234.5", ".", None), ("1,234.5", ".", ","), ("1234,5", ",", None), ("1.234,5", ",", None), ("12", ".", None)],
+)
+def test_thousands_are_asked_with_the_decimal_sign(people, answer, decimal, thousands):
+    (people / "t.csv").write_text("age;day\n")
+    assert run("t.csv", "--ask", answers=f"none\nnumber\n0\n100\nnone\n{answer}\n").exit_code == 0
+    form = read_schema(people / "schema.toml").text
+    assert (form.decimal, form.thousands) == (decimal, thousands)
+    assert run("t.csv", "--no-ask", "--thousands", "'", "--force").exit_code == 0
+    assert tomllib.loads((people / "schema.toml").read_text())["thousands"] == "'"
+
+
+def test_a_line_for_excel_is_no_line_of_names(people):
+    for sign in ",;":
+        (people / "t.csv").write_text(f"sep={sign}\na{sign}b\n")
+        assert "a word for Excel" in str(run("t.csv", "--no-ask").exception)
+
+
+def test_the_form_of_text_is_for_text_files(people):
+    pytest.importorskip("pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"n": [1.5]}), people / "x.parquet")
+    assert "is for text files" in str(run("x.parquet", "--no-ask", "--decimal", ",").exception)

@@ -151,4 +151,16 @@ def test_history_says_what_each_charge_would_cost_by_itself(url: str) -> None:
         for event in (events.Laplace(noise_multiplier=4), events.Gaussian(noise_multiplier=10))
     ]
     assert [alone[seq] for seq in sorted(alone)] == [None, tight[0], None, pytest.approx(0.5, abs=1e-5), tight[1]]
-    assert "not to be added up" in run("history", "census", "-l", url).output
+    said = run("history", "census", "-l", url).output
+    assert "of one that was charged by hand, what its event costs by itself" in said
+    assert "not the sum of what was asked" in said
+
+
+def test_history_shows_what_was_asked_and_what_the_book_had_spent_then(url: str) -> None:
+    """An event of less is shown as what was asked for it."""
+    with Ledger(url, create=False) as ledger:
+        ledger.book("census").charge(events.Laplace(noise_multiplier=10), "asked", asked=(0.25, 0.0))
+    said = run("history", "census", "-n", "1", "-l", url).output
+    assert "0.25" in said
+    assert "ε asked" in said
+    assert "ε alone" not in said

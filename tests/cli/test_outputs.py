@@ -98,3 +98,11 @@ def test_a_cell_that_a_spreadsheet_would_run_gets_a_quote(start, capsys):
         ledger.book("census").charge(dp.events.PureDP(epsilon=0.1), label=f"{start}1+1")
     assert run("ledger", "export", "--format", "csv") == 0
     assert f"'{start}1+1" in capsys.readouterr().out
+
+
+def test_a_file_that_is_there_is_refused_with_the_command_that_overwrites_it(capsys):
+    Path("census.html").write_text("mine")
+    assert run("report", "census", "--dataset", "visits of 2025") == 2
+    command = "discreet report census --dataset 'visits of 2025' --force"
+    assert capsys.readouterr().err.strip().endswith(f"Choose another name, or overwrite it: {command}")
+    assert Path("census.html").read_text() == "mine"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 import typer
@@ -11,7 +13,7 @@ import typer
 from discreet import cli
 from tests.cli.person import leaves
 
-ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL", "DATASET"}
+ARGUMENTS = {"EVENT", "DATA", "RUN", "BOOK", "MODEL", "DATASET", "PERSON", "NUMBER"}
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +29,18 @@ def test_an_option_has_the_same_short_form_metavar_and_variable_in_every_command
     assert {name: seen for name, seen in forms.items() if len(seen) > 1} == {}
     assert forms["--out"] == {(("--out", "-o"), "FILE", None)}
     assert len(forms) > 30
+
+
+@pytest.mark.parametrize("option", ["--epsilon", "--delta", "--out", "--json", "--ledger", "--book", "--no-book"])
+def test_an_option_that_commands_share_is_declared_once(option):
+    declared = [
+        path.name
+        for path in sorted(Path(cli.__file__).parent.glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option"
+        if option in [given.value for given in node.args if isinstance(given, ast.Constant)]
+    ]
+    assert declared == ["options.py"]
 
 
 def test_arguments_have_names_that_are_known(commands):

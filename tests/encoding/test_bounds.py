@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import discreet as dp
 from discreet.encoding.bounds import declared_features, per_feature
@@ -40,8 +41,8 @@ def test_every_form_is_read_as_it_was_meant(bounds: Any, features: int, low: lis
 @pytest.mark.parametrize(
     ("bounds", "reason"),
     [
-        ([(0, 10), (50, 99)], "a pair a feature, or the lower and then the upper ones"),
-        (np.array([[0, 10], [50, 99]]), "a pair a feature, or the lower and then the upper ones"),
+        ([(0, 10), (50, 99)], "one pair per feature, or all lower and then all upper bounds"),
+        (np.array([[0, 10], [50, 99]]), "one pair per feature, or all lower and then all upper bounds"),
         ({"age": (18, 90)}, "no entry for the column 'hours'"),
         ({"age": (18, 90), "hours": (0, 99), "sex": (0, 1)}, "an entry for 'sex', which is no column"),
         ({"age": (18, 90), "hours": 5}, "must be finite"),
@@ -54,14 +55,18 @@ def test_every_form_is_read_as_it_was_meant(bounds: Any, features: int, low: lis
     ],
     ids=str,
 )
-@pytest.mark.parametrize("model", [LogisticRegression, GaussianNB], ids=lambda model: model.__name__)
+@pytest.mark.parametrize(
+    "model",
+    [LogisticRegression(epsilon=1.0, classes=(0, 1)), GaussianNB(epsilon=1.0, classes=(0, 1))],
+    ids=lambda model: type(model).__name__,
+)
 def test_what_is_no_bounds_or_could_be_two_is_refused_before_the_charge(model: Any, bounds: Any, reason: str) -> None:
     import pandas as pd
 
     book = dp.Ledger("sqlite://").open("b", epsilon=5.0, delta=1e-3)
     X = pd.DataFrame({"hours": [1.0, 2.0], "age": [20.0, 30.0]})
     with pytest.raises(ValueError, match=reason):
-        model(epsilon=1.0, bounds=bounds).fit(X, [0, 1], book=book)
+        clone(model).set_params(bounds=bounds).fit(X, [0, 1], book=book)
     assert book.spent().epsilon == 0
 
 

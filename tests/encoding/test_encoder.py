@@ -203,7 +203,7 @@ def test_public_mistakes_are_found_before_anything_is_read(tmp_path):
 
 def test_an_engines_frame_has_no_first_row():
     relation = pytest.importorskip("duckdb").sql("SELECT 1 AS x, 1 AS u")
-    with pytest.raises(ValueError, match="come in no order of their own"):
+    with pytest.raises(ValueError, match="rows have no order"):
         Encoder(Declaration(Schema(x=Bounded(0, 1)), "u")).prepare(relation)
 
 

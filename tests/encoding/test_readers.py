@@ -17,7 +17,9 @@ import pytest
 
 import discreet as dp
 import searches.readers
+from discreet.dates import seconds
 from discreet.encoding import Encoder
+from discreet.encoding.columns import moments
 from discreet.encoding.sources import open_source
 from discreet.schema import Declaration
 from discreet.tables import col
@@ -213,3 +215,46 @@ def test_dates_are_read_alike_by_tables_and_by_what_encodes_rows(tmp_path):
         for source in sources if name == "mixed" else [*sources, pl.DataFrame({"d": entries})]:
             assert Encoder(facts, ("d",)).read(source).days("d").tolist()[1:] == [first + i for i in range(1, 20)]
             assert np.isnan(Encoder(facts, ("d",)).read(source).days("d")[0])
+
+
+# --- times as programs write them ------------------------------------------------------------------------------------
+
+INSTANTS = {
+    "2024-01-01T10:30:00Z": "2024-01-01 10:30",
+    "2024-01-01 10:30:00.25+02:00": "2024-01-01 08:30:00.25",
+    "2024-01-01 00:30-05:30": "2024-01-01 06:00",
+    "2024-01-01T00:30:00+02:00": "2023-12-31 22:30",
+    "2024-01-01T10:30": "2024-01-01 10:30",
+    **dict.fromkeys(
+        (
+            "2024-01-01Z",
+            "2024-01-01T10:30:00ZZ",
+            "2024-01-01 10:30:00 Z",
+            "2024-02-30T10:30:00Z",
+            "2024-01-01 10:30+24:00",
+            "2024-01-01 10:30+02",
+            "2024-01-01 10:30-0530",
+            "2024-01-01 10:61Z",
+            "2024-01-01 10:30+02:60",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("container", ["polars", "pandas", "CSV", "a mapping"])
+def test_a_time_with_a_zone_is_its_instant_whoever_reads_it(tmp_path, container):
+    """What JavaScript and Python write of a time (``…Z``, ``…+00:00``) was missing, all of it, without a word."""
+    frame = pl.DataFrame({"at": list(INSTANTS)})
+    frame.write_csv(tmp_path / "t.csv")
+    data = {"polars": frame, "pandas": frame.to_pandas(), "CSV": tmp_path / "t.csv", "a mapping": frame.to_dict()}[
+        container
+    ]
+    facts = dp.Schema(at=dp.Times("2023-01-01", "2024-12-31"))
+    expected = [None if text is None else seconds(text) for text in INSTANTS.values()]
+    if container == "a mapping":
+        found = [None if np.isnan(at) else at for at in moments(data["at"])]
+    else:
+        source = open_source(data, facts, None)
+        found = [at for (at,) in source.frame.project(source.names["at"]).fetchall()]
+    assert found == expected
+    assert sum(at is not None for at in found) == 5

@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import discreet as dp
+from discreet.encoding import Encoder
 from discreet.encoding.sources import open_source
-from discreet.schema import Bounded, Categories, Dates, Schema, TextForm, Unlisted, parse_schema
+from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, TextForm, Unlisted, parse_schema
 
 FACTS = Schema(age=Bounded(0, 120), sex=Categories(["f", "m"]), seen=Dates("2024-01-01", "2024-12-31"))
 DAY = (dt.date(2024, 12, 31) - dt.date(1970, 1, 1)).days * 86400.0
@@ -48,6 +50,16 @@ def test_packed_files_are_read(tmp_path):
         assert rows(tmp_path / name) == ROWS
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_an_empty_category_of_a_text_file_is_refused(tmp_path, name):
+    """No cell is read as one, so its rows would be lost; counted under ``other`` they are not."""
+    (tmp_path / name).write_text('sex\nf\n""\n')
+    with pytest.raises(ValueError, match="'sex' has a category '', but an empty cell of a text file is missing"):
+        dp.table(tmp_path / name, schema=Schema(sex=Categories(["f", ""])))
+    table = dp.table(tmp_path / name, schema=Schema(sex=Categories(["f"], other="")))
+    assert table.group_by("sex").count().release(epsilon=1e6).value["count"].to_list() == [1, 1]
+
+
 EUROPEAN = "age;sex;seen\n31,5;f;31/12/2024\n7;m;31/12/2024\n"
 
 
@@ -64,6 +76,45 @@ def test_a_schema_says_how_text_is_written(tmp_path):
     table = dp.table(tmp_path / "t.csv", schema=tmp_path / "schema.toml")
     answer = table.sql("SELECT SUM(age) AS s, COUNT(seen) AS n FROM t", epsilon=1e6).value
     assert answer.to_dicts() == [{"s": 39, "n": 2}]
+
+
+GERMAN = ["1.234,5", "-2.000", "12,5", "1.234.567,00"]
+WRITTEN = {
+    "a point beside a decimal comma": (TextForm(separator=";", decimal=","), GERMAN),
+    "said": (TextForm(separator=";", decimal=",", thousands="."), GERMAN),
+    "commas": (TextForm(separator=";", thousands=","), ["1,234.5", "-2,000", "12.5", "1,234,567.00"]),
+    "spaces": (
+        TextForm(separator=";", decimal=",", thousands=" "),
+        ["1\u202f234,5", " -2 000 ", "12,5", "1\u00a0234 567,00"],
+    ),
+    "apostrophes": (TextForm(separator=";", thousands="'"), ["1'234.5", "-2\u2019000", "12.5", "1'234'567.00"]),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_thousands_are_read_where_their_sign_is_said_or_can_be_nothing_else(tmp_path, name):
+    """Prices from a thousand on were missing beside a decimal comma: their mean was that of the small ones."""
+    form, cells = WRITTEN[name]
+    point, sign = form.decimal, form.between_thousands
+    no_groups = [f"1{sign}23", f"12{sign}3456", f"1{sign}{sign}234", f"1{point}234{sign}567"]
+    no_groups += [] if sign == " " else [f"{sign}234", f"1{sign}234{sign}"]
+    (tmp_path / "t.csv").write_text("\n".join(["n", *cells, *no_groups, ""]), encoding="utf-8")
+    facts = Declaration(Schema(n=Bounded(-1e4, 1e7)), text=form)
+    read = Encoder(facts).read(tmp_path / "t.csv").numbers("n")
+    assert read[:4].tolist() == [1234.5, -2000.0, 12.5, 1234567.0]
+    assert np.isnan(read[4:]).all()
+    total = dp.table(tmp_path / "t.csv", schema=facts).sum("n").release(epsilon=1e9).value.item()
+    assert total == pytest.approx(1233814, abs=0.1)
+
+
+def test_a_sign_between_thousands_is_one_that_numbers_have(tmp_path):
+    for line in ('thousands = "x"', 'thousands = "."', 'decimal = ","\nthousands = ","', 'thousands = ""'):
+        with pytest.raises(ValueError, match="thousands is"):
+            parse_schema(f"{line}\n[columns]\nage = {{ bounds = [0, 1] }}\n")
+    (tmp_path / "t.csv").write_text('n\n"1,234.5"\n7\n')
+    silent = Encoder(Declaration(Schema(n=Bounded(0, 1e4)))).read(tmp_path / "t.csv").numbers("n")
+    assert np.isnan(silent[0])  # which may be 1.2345 or 1234.5 to who has said nothing
+    assert TextForm(thousands=",").as_facts() == {"thousands": ","}
 
 
 REFUSED = {

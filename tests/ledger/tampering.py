@@ -16,7 +16,7 @@ from discreet.adjacency import Adjacency
 from discreet.ledger import Ledger, schema, tree
 from discreet.ledger.amounts import NOTHING, Amounts
 from discreet.ledger.chain import Entry, read, tip
-from discreet.ledger.ledger import Writing
+from discreet.ledger.integrity import Writing
 from discreet.ledger.pricing import price
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import outcome
@@ -52,7 +52,7 @@ def sql(*statements: str) -> Tampering:
 
 def by_hand(ledger: Ledger, connection: sa.Connection) -> Writing:
     """What writes entries with their right hashes, whatever they say."""
-    return Writing(ledger, connection, tip(connection), {})
+    return Writing(connection, tip(connection), {}, {}, ledger.who, ledger._clock)
 
 
 def last_entry(connection: sa.Connection) -> Entry:

@@ -213,3 +213,24 @@ def test_passes_in_bins_that_were_charged_before_they_were_amplified_still_verif
     cheaper = replace(now, renyi=tuple(value // 2 for value in now.renyi))
     with pytest.raises(ChainBroken):
         rules.check_price(text, cheaper.to_json(), ADD_REMOVE, rules.UNQUOTED)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [GAUSSIAN | events.Laplace(noise_multiplier=1.0), events.BallsInBins(bins=10, event=GAUSSIAN)],
+    ids=["parallel parts", "a pass"],
+)
+def test_what_was_charged_by_a_coarser_lattice_still_verifies(parts: events.Event) -> None:
+    """They cost a little more then than today; less than today's price is no price of theirs."""
+    text, now = parts.to_json(), groups.price(parts, ADD_REMOVE, quote=1e-7)
+    then = replace(now, pure=now.pure * Fraction(100_001, 100_000))
+    assert rules.check_price(text, now.to_json(), ADD_REMOVE, rules.CURRENT) == now
+    assert rules.check_price(text, then.to_json(), ADD_REMOVE, rules.ONE_LATTICE) == then
+    cheaper = replace(now, pure=now.pure * Fraction(99_999, 100_000))
+    for price, named in ((then, rules.CURRENT), (cheaper, rules.ONE_LATTICE)):
+        with pytest.raises(ChainBroken):
+            rules.check_price(text, price.to_json(), ADD_REMOVE, named)
+    alone = groups.price(GAUSSIAN, ADD_REMOVE, quote=1e-7)
+    dearer = replace(alone, pure=alone.pure * Fraction(100_001, 100_000))
+    with pytest.raises(ChainBroken):  # nothing else cost more
+        rules.check_price(GAUSSIAN.to_json(), dearer.to_json(), ADD_REMOVE, rules.ONE_LATTICE)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 
 import discreet as dp
 from discreet import events
 from discreet.errors import BudgetExceeded, UnsupportedEvent
-from discreet.ledger import Ledger, LedgerError
+from discreet.ledger import AlreadyCharged, Book, ChainBroken, Ledger, LedgerError
 from discreet.ledger.terms import Terms
 from discreet.release import Book as ReleaseBook
 from discreet.release import Chargeable
@@ -410,3 +411,49 @@ def test_an_event_without_a_finite_epsilon_at_that_delta_is_refused(ledger: Ledg
     book.charge(TENTH)
     with pytest.raises(BudgetExceeded, match="no finite epsilon"):
         book.charge(events.ApproxDP(epsilon=0.1, delta=1e-7), delta=1e-8)
+
+
+# --- charges with a key ----------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_charged_once_whoever_asks_again(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'budget.db'}"
+    with Ledger(address) as first, Ledger(address) as second:
+        book = first.open("census", epsilon=1.0)
+        entry = book.charge(TENTH, label="count", key="q-1")
+        assert entry.unit is not None
+        assert entry.unit.key == "q-1"
+        for ledger in (first, second):  # one that knows its own charge, and one that reads it
+            with pytest.raises(AlreadyCharged, match="charged under this key before, by entry 2") as refused:
+                ledger.book("census").charge(TENTH, key="q-1")
+            assert refused.value.seq == ledger.book("census").charged_under("q-1") == 2
+        assert second.book("census").charged_under("q-2") is None
+        second.book("census").charge(TENTH, key="q-2")
+        assert first.book("census").charged_under("q-2") == 3
+        assert book.spent().entries == 2
+    with Ledger(address) as reopened, pytest.raises(AlreadyCharged):
+        reopened.book("census").charge(TENTH, key="q-2")
+
+
+def test_two_books_may_use_one_key(ledger: Ledger) -> None:
+    book = ledger.open("census", epsilon=1.0)
+    for name in ("ada", "bob"):
+        book.sub(name, epsilon=0.5).charge(TENTH, key="q-1")
+    assert book.spent().entries == 2
+
+
+def test_a_second_charge_under_one_key_breaks_the_chain(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written by a program that does not look: whoever reads it next finds it."""
+    book = ledger.open("census", epsilon=1.0)
+    book.charge(TENTH, key="q-1")
+    monkeypatch.setattr(Book, "_refuse_second", lambda *_: None)
+    with pytest.raises(ChainBroken, match="a second time under one key"):
+        book.charge(TENTH, key="q-1")
+    with pytest.raises(ChainBroken, match="a second time under one key"):
+        ledger.verify()
+
+
+@pytest.mark.parametrize("key", ["", "a" * 201, "a\nb", "é", 7])
+def test_a_key_is_short_plain_text(ledger: Ledger, key: object) -> None:
+    with pytest.raises(ValueError, match="key must be"):
+        ledger.open("census", epsilon=1.0).charge(TENTH, key=key)  # type: ignore[arg-type]

@@ -108,7 +108,7 @@ def test_a_cut_tail_is_found_by_the_anchored_head_only(written: Ledger) -> None:
 def test_a_rewritten_history_is_found_by_the_anchored_head(written: Ledger) -> None:
     anchored = written.head()
     cut_tail(written)
-    written._integrity = IntegrityCheck(written._store)  # as in a process that starts now
+    written._integrity = IntegrityCheck(written._store, written.who, written._clock)  # as in a process that starts now
     written.book("census").charge(events.PureDP(epsilon=0.05), label="harmless")
     assert written.verify().entries == 5
     with pytest.raises(ChainBroken, match="rewritten"):

@@ -10,11 +10,11 @@ from fractions import Fraction
 import pytest
 
 from discreet import Adjacency, events
+from discreet.forks import Turn
 from discreet.ledger import groups, pricing
 from discreet.ledger.amounts import ORDERS, Amounts, units
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.filters import _ratio
-from discreet.ledger.forks import Turn
 from discreet.ledger.rules import CURRENT, check_price
 from discreet.ledger.store import _careful
 from discreet.ledger.terms import check_name
@@ -67,7 +67,7 @@ def test_a_transaction_waits_so_many_seconds_for_a_lock_and_is_on_disk_when_it_e
 
 
 def test_a_fork_waits_for_a_turn_of_another_thread_and_not_for_its_own():
-    turn, held, go = Turn(""), threading.Event(), threading.Event()
+    turn, held, go = Turn("", RuntimeError), threading.Event(), threading.Event()
     assert turn.pause(0.0)
     turn.resume()
 

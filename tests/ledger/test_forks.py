@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from discreet import events
+from discreet import events, forks
 from discreet.errors import BudgetExceeded
-from discreet.ledger import Ledger, LedgerError, Reservation, forks
-from discreet.sessions import here
+from discreet.forks import here
+from discreet.ledger import Ledger, LedgerError, Reservation
 from tests.ledger import children
 
 STEP = events.PureDP(epsilon=0.1)
@@ -175,7 +175,7 @@ def test_a_fork_in_the_middle_of_its_own_transaction_leaves_the_child_out(tmp_pa
 
 
 def test_a_thread_that_waits_too_long_is_told_so(tmp_path: Path) -> None:
-    turn = forks.Turn("")
+    turn = forks.Turn("", LedgerError)
     with turn.hold(1.0):
         caught: list[Exception] = []
 

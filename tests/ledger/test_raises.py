@@ -123,7 +123,7 @@ def test_a_book_without_delta_refuses_what_needs_one_in_a_sentence_that_says_so(
 
 def test_a_fit_with_delta_is_refused_by_a_book_without_in_that_sentence(ledger: Ledger) -> None:
     linear = pytest.importorskip("discreet.linear")
-    model = linear.LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0)
+    model = linear.LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1))
     with pytest.raises(BudgetExceeded, match="'LogisticRegression' needs a delta, but book 'pure' has delta=0"):
         model.fit(np.array([[0.1], [0.2]]), [0, 1], book=ledger.open("pure", epsilon=3.0))
 

@@ -108,6 +108,11 @@ def test_what_is_left_is_the_limit_less_what_is_spent():
     assert text.endswith("ask the data owner to raise the limit.")
 
 
+def test_a_total_is_shown_with_digits_that_tell_it_from_the_limit():
+    with Ledger("sqlite://") as ledger:
+        assert "would raise epsilon to 1.0001 at" in said(ledger.open("b", epsilon=1.0), events.PureDP(epsilon=1.0001))
+
+
 def test_a_book_that_is_used_up_has_room_for_nothing():
     with Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0)
@@ -157,7 +162,7 @@ def test_a_refusal_is_one_whatever_the_limit(limit):
         for delta in (0.0, 1e-300, 1e-9):
             book = ledger.open(f"b{delta:g}", epsilon=limit, delta=delta)
             book.charge(events.PureDP(epsilon=limit / 2))
-            assert "A release fits up to epsilon=" in said(book, events.PureDP(epsilon=5 * max(1.0, limit)))
+            assert "A release fits up to " in said(book, events.PureDP(epsilon=5 * max(1.0, limit)))
 
 
 def test_the_head_is_asked_how_many_entries_there_are_and_shares_never_fall(tmp_path):
@@ -175,3 +180,11 @@ def test_python_says_it_in_an_operation_too():
         book = ledger.open("b", epsilon=1.0)
         with pytest.raises(BudgetExceeded, match=r"Left is epsilon=1\. A release fits up to epsilon=1 without delta"):
             dp.statistics.count([1, 2, 3], epsilon=2.0, book=book)
+
+
+def test_where_the_largest_that_is_tried_fits_it_is_said_that_more_may():
+    with Ledger("sqlite://") as ledger:
+        pure_book = ledger.open("pure", epsilon=5000.0)
+        assert "fits up to at least epsilon=1000 without delta. Use" in said(pure_book, events.PureDP(epsilon=6000.0))
+        mixed = said(ledger.open("mixed", epsilon=900.0, delta=1e-6), events.PureDP(epsilon=6000.0))
+        assert "at least" not in mixed

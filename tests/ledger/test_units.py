@@ -126,7 +126,9 @@ def operations() -> dict[str, object]:
         )
 
     def model(book: Book, **said: str) -> object:
-        return linear.LogisticRegression(epsilon=1.0, feature_norm=1.0, random_state=0, **said).fit(X, y, book=book)
+        return linear.LogisticRegression(epsilon=1.0, feature_norm=1.0, random_state=0, **said, classes=(0, 1)).fit(
+            X, y, book=book
+        )
 
     def interval(book: Book, **said: str) -> object:
         from discreet.linear.inference import coefficients
@@ -402,7 +404,7 @@ def test_a_sampled_event_is_planned_or_priced_at_a_delta_or_refused(ledger: Ledg
         used.charge(STEP)
     entry = used.charge(STEP, delta=1e-4)
     assert entry.amounts.pure >= dp.epsilon(STEP, 1e-4, group_size=3)  # type: ignore[union-attr,operator]
-    assert str(entry.unit) == "one record, up to 3 a unit"
+    assert str(entry.unit) == "one record, up to 3 per unit"
     with pytest.raises(BudgetExceeded, match="no finite epsilon at delta=1e-09 for 3 rows"):
         used.charge(events.ApproxDP(epsilon=1.0, delta=1e-3), delta=1e-9)
 
@@ -423,7 +425,7 @@ def test_one_row_a_unit_costs_what_a_row_costs_and_says_so(ledger: Ledger) -> No
     book = ledger.open("people", epsilon=1.0, delta=1e-6, unit="patient", rows_per_unit=1)
     entry = book.charge(events.Gaussian(noise_multiplier=10.0))
     assert entry.amounts == pricing.price(events.Gaussian(noise_multiplier=10.0), dp.Adjacency.ADD_REMOVE)
-    assert str(entry.unit) == "one record, up to 1 a unit"
+    assert str(entry.unit) == "one record, up to 1 per unit"
 
 
 # --- the chain
@@ -499,7 +501,7 @@ def test_charges_of_the_version_before_still_verify_and_are_shown_as_not_recorde
             sa.text("UPDATE discreet_books SET amounts = :price, entries = 1"), {"price": price.to_json()}
         )
     ledger.verify()
-    ledger._integrity = IntegrityCheck(ledger._store)  # as in a process of the new version
+    ledger._integrity = IntegrityCheck(ledger._store, ledger.who, ledger._clock)  # as in a process of the new version
     again = ledger.open("old", epsilon=1.0, unit="one household")
     assert again.entries()[-1].unit is None
     assert any(entry["unit"] == "not recorded" for entry in dp.report(again).facts["entries"])

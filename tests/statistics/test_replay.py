@@ -29,7 +29,7 @@ from discreet.statistics import (
     VectorMean,
 )
 from discreet.statistics.nested_ranks import NestedChoices, spread
-from discreet.statistics.ranks import UNIT, RankChoice, positions_from_counts, positions_from_records
+from discreet.statistics.ranks import UNIT, RankChoice, heaps_from_counts, heaps_from_runs
 
 brief = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -192,7 +192,8 @@ def test_scores_of_ranks_keep_their_sensitivity_everywhere(values, extra, other,
     for adjacency, neighbour in (("add-remove", values), ("replace", [*values, other])):
         choice = RankChoice(round(q * UNIT), 0, 12, 1.0, adjacency)
         a, b = (
-            choice.scores(positions_from_records(np.array(x, np.int64)), points) for x in ([*values, extra], neighbour)
+            choice.scores(heaps_from_runs(x, x + 1), points)
+            for x in (np.array([*values, extra]), np.array(neighbour, np.int64))
         )
         assert np.abs(a - b).max() <= choice.sensitivity
         assert a.max() == 0
@@ -242,8 +243,8 @@ def test_a_size_read_off_the_data_is_found():
 def test_one_record_more_is_one_more_point_wherever_heaps_are_spread(counts, place, bits):
     """No other point moves, so that one choice of a level sees one record more, whatever was chosen before."""
     more = [count + (at == place % len(counts)) for at, count in enumerate(counts)]
-    before, after = (spread(positions_from_counts(np.array(found)), bits) for found in (counts, more))
-    found = [Counter(dict(zip(p.tolist(), np.diff(b).tolist(), strict=True))) for p, b in (before, after)]
+    before, after = (spread(heaps_from_counts(np.array(found)), bits) for found in (counts, more))
+    found = [Counter(dict(zip(p.tolist(), np.diff(b).tolist(), strict=True))) for p, _, b in (before, after)]
     assert found[1].total() == sum(more)
     assert (found[1] - found[0]).total() == 1
     assert not found[0] - found[1]
@@ -263,7 +264,7 @@ def test_several_quantiles_miss_by_less_than_as_many_on_their_own():
         ranks = [(before[at] - q * 3000, q * 3000 - before[at + 1]) for at, q in zip(chosen, shares, strict=True)]
         return np.mean([max(0, *pair) for pair in ranks])
 
-    fine, plain = spread(positions_from_counts(counts), 12), positions_from_counts(counts)
+    fine, plain = spread(heaps_from_counts(counts), 12), heaps_from_counts(counts)
     ours = [missed([point >> 12 for point in nested.choose(fine, rng)]) for _ in range(15)]
     theirs = [missed([one.choose(plain, rng) for one in apart]) for _ in range(15)]
     assert np.mean(ours) < 0.75 * np.mean(theirs)

@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-import polars as pl
 import sqlglot
 from sqlglot import exp
 
 from searches._queries import Query
-from searches._query_answers import difference, plain
+from searches._query_answers import difference, plain, unlike_kinds
 
-__all__ = ["comparison", "kinds", "wrong"]
+__all__ = ["comparison", "wrong"]
 
 QUANTILES = ("QUANTILE", "PERCENTILE", "MEDIAN")  # a choice between 1,024 bins
 BIN = {"income": 200.0, "age": 0.2}
@@ -90,28 +89,6 @@ def _number(select: exp.Expression, cut: str) -> int | None:
     return None if node is None else int((node.args.get("count") or node.expression).this)
 
 
-# --- kinds -----------------------------------------------------------------------------------------------------------
-
-
-def kinds(frame: Any) -> list[str]:
-    """The kind of each column of an answer: whole, real, text, truth, day, time or list."""
-    schema = pl.from_pandas(frame).schema if isinstance(frame, pd.DataFrame) else frame.schema
-    return [_kind(kind) for kind in schema.dtypes()]
-
-
-def _kind(kind: Any) -> str:
-    tests = {
-        "truth": kind == pl.Boolean,
-        "whole": kind.is_integer(),
-        "real": kind.is_float() or kind.is_decimal(),
-        "text": kind == pl.String,
-        "day": kind == pl.Date,
-        "time": kind == pl.Datetime,
-        "list": kind == pl.List,
-    }
-    return next(name for name, holds in tests.items() if holds)
-
-
 def wrong(query: str, answer: Any, truth: Any) -> str:
     """In what an answer differs from plain DuckDB's, or nothing."""
     asked = comparison(query)
@@ -124,12 +101,4 @@ def wrong(query: str, answer: Any, truth: Any) -> str:
         for name, item in zip(relation.columns, _items(query), strict=False)
     )
     said = difference(replace(asked, names=names), [str(name) for name in answer.columns], rows, expected)
-    frame = relation.df() if isinstance(answer, pd.DataFrame) else relation.pl()  # pandas has no whole NULLs
-    ours, theirs = kinds(answer), kinds(frame)[: asked.shown]
-    unlike = [pair for pair in zip(ours, theirs, strict=True) if pair not in ALIKE and pair[0] != pair[1]]
-    return said or (f"columns hold {ours}, not {theirs}" if unlike else "")
-
-
-# Whole numbers are shown as such though DuckDB's function returns doubles, and a day that is cut to its month stays a
-# day (decision 354).
-ALIKE = {("whole", "real"), ("day", "time")}
+    return said or unlike_kinds(answer, relation.types[: asked.shown])

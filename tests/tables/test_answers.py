@@ -294,7 +294,7 @@ def test_explain_shows_plan_cost_and_error_before_spending():
         (lambda t: t.mean("x").release(rho=1.0, delta=1e-6), "delta given with rho"),
         (lambda t: t.mean("x").release(epsilon=1.0, noise="gaussian"), "needs delta= or rho="),
         (lambda t: t.mean("x").release(epsilon=1.0, noise="cauchy"), "noise is 'cauchy'"),
-        (lambda t: t.mean("educ"), "needs Bounded"),
+        (lambda t: t.mean("sex"), "needs Bounded"),
         (lambda t: t.mean("height"), "'height' is not declared"),
         (lambda t: t.group_by("x"), "'x' is Bounded, but keys are"),
         (lambda t: t.group_by("educ", "educ"), "twice"),

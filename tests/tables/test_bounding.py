@@ -170,3 +170,8 @@ def test_one_row_a_unit_unless_more_are_declared():
     errors = {m: float(table.count().explain(epsilon=1.0).errors["count"][1:]) for m, table in tables.items()}
     assert errors[3] == pytest.approx(3 * errors[1], rel=1e-3)
     assert dp.epsilon(tables[3].median("x").operation(epsilon=1.0).event, delta=0) <= 1.0
+
+
+def test_one_group_is_said_in_the_singular():
+    limits = [ContributionLimit("who", 3, groups, groups) for groups in (1, 2)]
+    assert [limit.describe().rpartition(", ")[2] for limit in limits] == ["in at most 1 group", "in at most 2 groups"]

@@ -131,13 +131,14 @@ def test_explain_states_apart_what_bounds_caps_and_declarations_take_away():
         table = dp.table(rows, schema=schema, unit="who", max_rows_per_unit=3)
         told = table.parse("SELECT k, AVG(x * y) FROM t WHERE day > '2023-02-01' GROUP BY k").explain(1.0)
         assert (told.bias or "").splitlines() == [
-            "at most 3 rows of each unit count, so totals are low where units have more: the rest do not",
-            "x: values outside 0 to 1,000,000 count as the nearer end; an empty cell, or one that is no number, "
+            "at most 3 rows of each unit count, so totals are too low if units have more: further rows are not counted",
+            "x: values outside 0 to 1,000,000 count as the nearer end; an empty cell, or one that is not a number, "
             "does not count",
-            "y: values outside -1 to 1 count as the nearer end; an empty cell, or one that is no number, counts as 0",
+            "y: values outside -1 to 1 count as the nearer end; an empty cell, or one that is not a number, "
+            "counts as 0",
             "k: a row with none of the declared values is in no group",
-            "day: what lies outside 2023-01-01 to 2023-12-31, or is no date, is missing",
-            "errors and intervals are those of the noise: what is said here is not in them",
+            "day: values outside 2023-01-01 to 2023-12-31, or that are not dates, are missing",
+            "errors and intervals account for the noise alone, not for these biases",
         ]
         assert str(told).count("\nbias    ") == 6
     assert dp.table(rows, schema=schema).count().explain(1.0).bias is None
@@ -147,7 +148,7 @@ def test_explain_states_what_becomes_of_a_units_total():
     """No row is dropped there: what all of them add up to is cut."""
     table = dp.table(pl.DataFrame({"who": [1], "x": [1.0]}), schema={"x": dp.Bounded(0, 1)}, unit="who")
     told = (table.sum("x", unit_bounds=(0, 5)).explain(1.0).bias or "").splitlines()
-    assert told[0] == "what x adds up to in a unit counts as the nearer end where it lies outside 0 to 5"
+    assert told[0] == "what x adds up to per unit counts as the nearer end if it lies outside 0 to 5"
     assert len(told) == 3
 
 

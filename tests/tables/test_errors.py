@@ -127,8 +127,10 @@ def test_quantiles_of_units_with_several_rows_pass_replay():
     assert replay(operation, list(range(5)), list(range(4))).error is None
     table = dp.table(pl.DataFrame({"u": [1], "x": [1.0]}), schema=schema, unit="u", max_rows_per_unit=2)
     assert dp.epsilon(table.median("x").operation(epsilon=1.0).event, delta=0) <= 1.0
-    with pytest.raises(ValueError, match="epsilon of one selection"):
+    with pytest.raises(ValueError, match="A median or quantile takes at least epsilon = "):
         table.median("x").operation(epsilon=1e-10)
+    with pytest.raises(ValueError, match="takes at most epsilon = 2048, but its share of the budget is 500000"):
+        table.median("x").count().operation(epsilon=1e6)
 
 
 @pytest.mark.parametrize("name", ["heaped", "two places", "spread", "empty"])

@@ -37,7 +37,9 @@ EXPRESSIONS = {
     "quotient": (col("x") / col("y")).clip(-1e3, 1e3),
     "rest": col("x") % 7,
     "rest of anything": (col("x") % col("y")).fill(-1),
-    "rounded": (col("x") / 3).round(),
+    "rounded": (col("x") / 20).round(),
+    "rounded to decimals": (col("x") / 40).round(1) - col("x").round(-1),
+    "whole quotient": col("x") // 7 + 1000 // (col("y") + 3),
     "roots": (col("x").sqrt() + col("x").log().clip(0, 9).floor()).fill(0.5),
     "case": case((col("x") > 50, 1), (col("y") >= col("x"), col("y")), otherwise=col("x") * 0 + 7),
     "case without else": case((col("x") > 50, "high"), (col("k") == "a", col("k"))),
@@ -159,6 +161,23 @@ def test_categories_follow_from_an_expression(expression, categories):
     assert declaration_of("z", resolve_constants(expression, SCHEMA, {"word", "k"}), SCHEMA) == dp.Categories(
         categories
     )
+
+
+@pytest.mark.parametrize(
+    ("expression", "sql"),
+    [
+        (col("x").round(), "ROUND(x)"),
+        (col("x").round(1), "ROUND(x, 1)"),
+        (col("x").round(-1), "ROUND(x, -1)"),
+        (col("x") % 4, "x % 4"),
+        (col("x") // 4, "CAST(x AS INTEGER) // 4"),
+    ],
+)
+def test_numbers_are_cut_and_rounded_as_in_sql(expression, sql):
+    values = [-45.0, -7.0] if "//" in sql else [-45.0, -7.0, -1.5, -0.75, -0.5, 0.5, 2.5, 35.0]
+    rows = ", ".join(f"({value}::DOUBLE)" for value in values)
+    expected = [answer for (answer,) in CONNECTION.execute(f"SELECT {sql} FROM (VALUES {rows}) t(x)").fetchall()]
+    assert [expression.node.value({"x": value}) for value in values] == expected
 
 
 @pytest.mark.parametrize(

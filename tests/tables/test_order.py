@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
+from searches._query_answers import unlike_kinds
 
 SIZES = {"10th": 931, "HS-grad": 10_501, "Some-college": 7291, "7th-8th": 646, "Bachelors": 5354, "Prof-school": 576}
 ROWS = pl.DataFrame(
@@ -22,7 +23,7 @@ ROWS = pl.DataFrame(
     }
 ).with_columns(pl.col("day").cast(pl.Date))
 SCHEMA = dp.Schema(
-    education=dp.Categories(list(SIZES)), hours=dp.Bounded(0, 96), day=dp.Dates("2024-01-01", "2024-01-12")
+    education=dp.Categories(list(SIZES)), hours=dp.Bounded(0, 96, whole=True), day=dp.Dates("2024-01-01", "2024-01-12")
 )
 QUERIES = [
     "SELECT education, COUNT(*) AS n FROM t GROUP BY education ORDER BY n DESC LIMIT 5",
@@ -62,6 +63,7 @@ def test_rows_come_in_the_order_that_plain_sql_gives_them(query: str, kind: str,
     assert list(answer.columns) == plain.columns
     keys = answer[plain.columns[0]].tolist() if kind == "pandas" else answer[plain.columns[0]].to_list()
     expected = plain.fetchall()
+    assert unlike_kinds(answer, plain.types) == ""
     assert [str(key)[:10] for key in keys] == [str(row[0])[:10] for row in expected]
     values = np.asarray(answer[plain.columns[1]], float)
     assert values == pytest.approx([float(row[1]) for row in expected], rel=1e-3)

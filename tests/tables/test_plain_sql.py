@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import discreet as dp
+from searches._query_answers import unlike_kinds
 
 _DRAWN = np.random.default_rng(3)
 PEOPLE = pl.DataFrame(
@@ -20,7 +21,9 @@ PEOPLE = pl.DataFrame(
         "patient": _DRAWN.integers(0, 300, 2000),
     }
 )
-SCHEMA = dp.Schema(age=dp.Bounded(0, 100), income=dp.Bounded(0, 1000), sex=dp.Categories(["f", "m"]))
+SCHEMA = dp.Schema(
+    age=dp.Bounded(0, 100, whole=True), income=dp.Bounded(0, 1000, whole=True), sex=dp.Categories(["f", "m"])
+)
 MOST = 30  # rows of a patient
 
 
@@ -30,7 +33,11 @@ def people():
 
 
 def plain(query):
-    return duckdb.connect().from_arrow(PEOPLE.to_arrow()).query("people", query).fetchall()
+    return relation(query).fetchall()
+
+
+def relation(query):
+    return duckdb.from_arrow(PEOPLE.to_arrow()).query("people", query)
 
 
 ANSWERED = [
@@ -60,9 +67,10 @@ ANSWERED = [
 
 @pytest.mark.parametrize("query", ANSWERED)
 def test_answered_as_plain_sql_answers(people, query):
-    """At a budget that leaves no noise to speak of; in the order that is asked for."""
-    found = people.sql(query, epsilon=1e6).value.rows()
-    expected = plain(query)
+    """At a budget that leaves no noise to speak of; in the order that is asked for, with the types."""
+    answer = people.sql(query, epsilon=1e6).value
+    found, expected = answer.rows(), plain(query)
+    assert unlike_kinds(answer, relation(query).types) == ""
     assert len(found) == len(expected)
     for line, other in zip(found, expected, strict=True):
         assert [value for value in line if isinstance(value, str)] == [v for v in other if isinstance(v, str)]

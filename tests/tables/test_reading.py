@@ -365,19 +365,19 @@ def test_a_number_column_whose_declared_type_is_text_is_told_before_the_charge(t
     for typed in (str(tmp_path / "t.arrow"), str(tmp_path / "t.parquet")):
         query = dp.table(typed, schema=schema).mean("x")
         told = query.explain(1.0).bias or ""
-        assert "x: the table holds text here, and a cell that spells no number is missing" in told
+        assert "x: the table has text here, and a cell that does not spell a number is missing" in told
         with dp.Ledger("sqlite://") as ledger:
             book = ledger.open("t", epsilon=1.0)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                with pytest.raises(UserWarning, match="'x' is declared as numbers, but the table holds text"):
+                with pytest.raises(UserWarning, match="'x' is declared as numbers, but the table has text"):
                     query.release(1.0, book=book)
             assert book.spent().epsilon == 0
     frames = (frame, frame.to_arrow(), frame.to_pandas())
     for untyped in (*frames, str(tmp_path / "t.csv"), str(tmp_path / "t.jsonl")):
         query = dp.table(untyped, schema=schema).mean("x").count("x")
-        assert "the table holds text" not in (query.explain(1.0).bias or "")
-        assert "an empty cell, or one that is no number, does not count" in (query.explain(1.0).bias or "")
+        assert "the table has text" not in (query.explain(1.0).bias or "")
+        assert "an empty cell, or one that is not a number, does not count" in (query.explain(1.0).bias or "")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert abs(float(query.release(40.0).value["x_count"][0])) < 3

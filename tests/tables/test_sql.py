@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pandas as pd
+import polars as pl
 import pytest
 
 import discreet as dp
@@ -24,11 +27,12 @@ SAME = [
         "SELECT sex, educ, MEDIAN(x), QUANTILE_CONT(x, 0.25), VAR_POP(x) FROM t GROUP BY sex, educ",
         lambda t: t.group_by("sex", "educ").median("x").quantile("x", 0.25).variance("x"),
     ),
+    ("SELECT COUNT(x), COUNT(sex), COUNT(educ) FROM t", lambda t: t.count("x").count("sex").count("educ")),
     ("SELECT COUNT(x), COUNT(DISTINCT id) FROM t", lambda t: t.count("x").count_distinct("id")),
     (
-        "SELECT COUNT(*) FROM t WHERE x BETWEEN 5 AND 30 AND (sex = 'f' OR educ IN (1, 3))",
+        "SELECT COUNT(*) FROM t WHERE x BETWEEN 5 AND 30 AND (sex = 'f' OR educ IN (1, 2))",
         lambda t: t.filter(
-            (col("x") >= 5) & (col("x") <= 30) & ((col("sex") == "f") | col("educ").is_in([1, 3]))
+            (col("x") >= 5) & (col("x") <= 30) & ((col("sex") == "f") | col("educ").is_in([1, 2]))
         ).count(),
     ),
     (
@@ -46,6 +50,28 @@ def test_a_select_is_the_same_plan(people, query, methods):
     one, other = people.sql(query, epsilon=5.0, rng=4), methods(people).release(epsilon=5.0, rng=4)
     assert one.event == other.event
     assert one.value.equals(other.value)
+
+
+def test_different_statistics_have_different_names(people):
+    """A sample's variance is not the population's, which the methods give; a count is named alike for any column."""
+    query = "SELECT VAR_POP(x), VAR_SAMP(x), VARIANCE(x + 1), STDDEV_POP(x), STDDEV(x), COUNT(x), COUNT(sex) FROM t"
+    names = ["x_variance", "x_sample_variance", "VARIANCE(x + 1)", "x_deviation", "x_sample_deviation"]
+    assert people.sql(query, epsilon=5.0).value.columns.tolist() == [*names, "x_count", "sex_count"]
+
+
+@pytest.mark.parametrize("column", ["word", "sex", "n", "day"])
+def test_values_of_any_declaration_are_counted(column):
+    """Those that are there, and, of categories, declared."""
+    rows = {"word": ["p", None, "q", "r"], "sex": ["f", None, "m", "x"], "n": [1, 2, None, 3]}
+    frame = pl.DataFrame({**rows, "day": [dt.date(2024, 1, 1), dt.date(2024, 1, 2), None, dt.date(2023, 1, 1)]})
+    facts = dp.Schema(
+        word=dp.Unlisted(),
+        sex=dp.Categories(["f", "m"]),
+        n=dp.Categories([1, 2]),
+        day=dp.Dates("2024-01-01", "2024-01-03"),
+    )
+    count = dp.table(frame, schema=facts).count(column).release(epsilon=1e6).value[f"{column}_count"][0]
+    assert count == (3 if column == "word" else 2)
 
 
 @pytest.mark.parametrize(

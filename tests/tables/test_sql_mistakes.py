@@ -45,6 +45,8 @@ MISTAKES = [
     ("SELECT AVG(1 / hours) FROM visits", r"AVG\(1 / hours\).*LEAST\(GREATEST\("),
     ("SELECT age, COUNT(*) FROM visits GROUP BY age", r"FLOOR\(age / 10\) \* 10.*range = "),
     ("SELECT at, COUNT(*) FROM visits GROUP BY at", r"date_trunc\('month', at\)"),
+    ("SELECT (age - 50) % 7.5 AS m, COUNT(*) FROM visits GROUP BY m", r"^GROUP BY \(age - 50\) % 7\.5: its values are"),
+    ("SELECT at + INTERVAL 1 DAY AS m, COUNT(*) FROM visits GROUP BY m", r"computed.*date_trunc\('month', \.\.\.\)"),
     # what is no aggregate
     ("SELECT * FROM visits", r"rows never leave.*aggregates"),
     ("SELECT income FROM visits", r"SELECT but is not grouped by.*AVG\(income\)"),
@@ -81,6 +83,8 @@ MISTAKES = [
     ("SELECT TOP 5 sex, COUNT(*) FROM visits GROUP BY sex", r"LIMIT 5"),
     ("how many visits are there?", r"SELECT \.\.\. FROM"),
     ("SELECT COUNT(*) FROM visits LIMIT 'a'", r"LIMIT"),
+    ("SELECT COUNT(*) FROM visits GROUP BY", r"GROUP BY names nothing"),
+    ("SELECT COUNT(DISTINCT gendr) FROM visits", r"unlisted = true"),
     ("SELECT sex, COUNT(*) FROM visits GROUP BY sex, 7", r"GROUP BY 7.*2 column"),
 ]
 

@@ -4,10 +4,13 @@
 module of this package with a function ``register(app)`` brings commands: nothing else lists it. All of them are
 imported for ``--help``, so what is heavy (numpy, torch, a database) is imported inside the functions that use it. Typer
 and rich load only here, when a command is run.
+
+Decision 140.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -92,6 +95,8 @@ def _run(words: Sequence[str]) -> int:
     commands = app()
     import typer
 
+    from discreet.cli.outputs import FileIsThere
+
     # Typer carries a copy of click of its own; this is the base of its usage errors, whatever that copy is called.
     usage_error: type[Exception] = typer.BadParameter.__bases__[0]
     try:
@@ -101,6 +106,8 @@ def _run(words: Sequence[str]) -> int:
             print(error.ctx.get_help(), file=sys.stderr)  # type: ignore[attr-defined]
             return BAD_INPUT
         _refuse(error.format_message())  # type: ignore[attr-defined]
+    except FileIsThere as error:
+        _refuse(f"{error} {shlex.join(['discreet', *words, '--force'])}")
     except typer.Abort:
         raise KeyboardInterrupt from None
     return BAD_INPUT

@@ -13,16 +13,17 @@ from discreet.cli import show
 from discreet.cli.help import PRICES, example
 from discreet.cli.options import (
     Accountant,
-    AsJson,
     Delta,
     Description,
     Epsilon,
     EventFile,
     Expression,
+    Json,
     Noise,
     Rate,
     Relation,
     Steps,
+    out_option,
 )
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import Told, waiting
@@ -47,7 +48,7 @@ def epsilon(
     steps: Steps = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     accountant: Accountant = None,
-    json: AsJson = False,
+    json: Json = False,
 ) -> None:
     """The epsilon of an event at a given delta."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
@@ -90,7 +91,7 @@ def delta(
     steps: Steps = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
     accountant: Accountant = None,
-    json: AsJson = False,
+    json: Json = False,
 ) -> None:
     """The delta of an event at a given epsilon."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
@@ -119,7 +120,7 @@ def calibrate(
     rate: Rate = None,
     steps: Steps = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
-    json: AsJson = False,
+    json: Json = False,
 ) -> None:
     """The least noise that meets a target: the x of an expression, or the noise multiplier of --rate and --steps."""
     family = Description(expression, None, None, rate, steps).family()
@@ -149,7 +150,7 @@ def compare(
     rate: Rate = None,
     steps: Steps = None,
     adjacency: Relation = Adjacency.ADD_REMOVE,
-    json: AsJson = False,
+    json: Json = False,
 ) -> None:
     """Every accountant on one event: its epsilon, or the reason it gives none."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()
@@ -194,16 +195,10 @@ def tradeoff(
     ] = 0.01,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write a PNG there instead of drawing in the terminal.",
-            show_default=False,
-        ),
+        out_option("Write a PNG there instead of drawing in the terminal."),
     ] = None,
     force: ForceOption = False,
-    json: AsJson = False,
+    json: Json = False,
 ) -> None:
     """The errors an attacker cannot beat: a PNG with --out, otherwise a curve in the terminal."""
     event = Description(expression, file, noise_multiplier, rate, steps).event()

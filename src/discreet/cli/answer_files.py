@@ -24,16 +24,17 @@ td,th{{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #8886}}code{{
 
 @dataclass(frozen=True)
 class KeptQuestion:
-    """What was asked, and of what: two that are equal have the same answer but for the noise."""
+    """What was asked, in one form whatever its words (``tables.canonical``), and of what: two that are equal have the
+    same answer but for the noise, names and order."""
 
-    sql: str
+    form: str
     source: str
     schema: str
     public: tuple[str, ...] = ()
 
     def fingerprint(self, book: str) -> str:
         """The same for a question that is asked again, of files that have not changed since, in the same book."""
-        facts = [book, " ".join(self.sql.rstrip("; \n").split()), *map(_state, (self.source, self.schema))]
+        facts = [book, self.form, *map(_state, (self.source, self.schema))]
         public = [[name, _state(path)] for name, _, path in (entry.partition("=") for entry in self.public)]
         return hashlib.sha256(json.dumps([facts, public]).encode()).hexdigest()[:24]
 

@@ -30,6 +30,8 @@ class Answer:
         self.names: list[str] = list(frame.columns)
         self.rows: list[list[Any]] = [list(row) for row in frame.rows()]
         self.sorted_by: str | None = None
+        # what groups are called: years and codes are no amounts
+        self.labels: set[str] = set(asked.rows.keys) if asked.after is None else asked.after.made_of(asked.rows.keys)
 
     @property
     def with_ends(self) -> list[str]:
@@ -49,7 +51,7 @@ class Answer:
         """The first column of numbers that is no key: what groups are compared by."""
         for place, name in enumerate(self.names):
             values = [row[place] for row in self.rows if row[place] is not None]
-            if name in self.asked.rows.keys or name in self._ends or not values:
+            if name in self.labels or name in self._ends or not values:
                 continue
             if all(isinstance(value, Real) and not isinstance(value, bool) for value in values):
                 return name
@@ -88,14 +90,23 @@ class Answer:
 
     def _cells(self, row: Sequence[Any], name: str) -> list[str]:
         place = self.names.index(name)
+        if name in self.labels:
+            return [label(row[place])]
         if name not in self.with_ends:
             return [cell(row[place])]
         low, high = row[place + 1], row[place + 2]
         return [cell(row[place]), "" if low is None or high is None else f"{cell(low)} to {cell(high)}"]
 
     def notes(self, errors: dict[str, str] | None, shown_size: int | None) -> list[str]:
-        """Lines below the table: errors of what has no interval, what a cap leaves out, what looks wrong."""
-        return [*self._stated(errors or {}), *self._cap(errors or {}), *self._at_bounds(), *self._too_few(shown_size)]
+        """Lines below the table: errors of what has no interval, what caps and declarations leave out, what looks
+        wrong."""
+        from discreet.tables.biases import column_biases
+
+        left_out = [
+            *self._cap(errors or {}),
+            *column_biases(self.asked.rows, [one for _, one in self.asked.aggregates]),
+        ]
+        return [*self._stated(errors or {}), *left_out, *self._at_bounds(), *self._too_few(shown_size)]
 
     def _stated(self, errors: dict[str, str]) -> Iterator[str]:
         """The error of each column without an interval; and what was chosen for a share of the cost."""
@@ -115,7 +126,7 @@ class Answer:
             return
         most = int(errors.get("max_rows_per_unit", limit.rows)) if limit.auto else limit.rows
         rows = "1 row" if most == 1 else f"{most:,} rows"
-        yield f"counts at most {rows} per {limit.unit!r}: what is beyond is not counted, and no interval holds it"
+        yield f"counts at most {rows} per {limit.unit!r}: further rows are not counted, nor in any interval"
 
     def _at_bounds(self) -> Iterator[str]:
         """A warning where every interval of a mean reaches the bounds: the column was perhaps never read as meant."""
@@ -158,13 +169,22 @@ def cell(entry: Any) -> str:
     return f"{figure:,.0f}" if figure.is_integer() and abs(figure) < 1e6 else f"{figure:,.6g}"
 
 
+def label(entry: Any) -> str:
+    """What a group is called: a year or a code has no separators.
+
+    >>> label(2024), label(10.0), label("a"), label(None)
+    ('2024', '10', 'a', 'None')
+    """
+    return f"{entry:.0f}" if isinstance(entry, float) and entry.is_integer() else str(entry)
+
+
 def chart(answer: Answer, most: int = SHOWN) -> list[str]:
     """Bars of the shown groups, by the first column of numbers; what is below zero has none."""
     if answer.measure is None:
         return ["no chart: the answer has no column of numbers"]
     rows, place = answer.first(most), answer.names.index(answer.measure)
-    labels = [[at for at, name in enumerate(answer.names) if name in answer.asked.rows.keys]]
-    names = [", ".join(str(row[at]) for at in labels[0]) or answer.measure for row in rows]
+    labels = [at for at, name in enumerate(answer.names) if name in answer.labels]
+    names = [", ".join(label(row[at]) for at in labels) or answer.measure for row in rows]
     values = [0.0 if row[place] is None else float(row[place]) for row in rows]
     top = max([*values, 0.0]) or 1.0
     sign = "█" if "█".encode(sys.stdout.encoding or "utf-8", "ignore") else "#"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.errors import choice, extra
+from discreet.errors import choice, extra, positive
 
 with extra("cli"):
     import typer
@@ -16,6 +18,7 @@ from discreet.cli import colours, show
 from discreet.cli.colours import Painted
 from discreet.cli.fit import Seed
 from discreet.cli.help import CLAIMS, example
+from discreet.cli.options import Json, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption
 from discreet.cli.toml import read_sections
@@ -24,14 +27,16 @@ from discreet.schema import read_schema
 
 if TYPE_CHECKING:
     from discreet.auditing import Audit
+    from discreet.events import Event
 
 __all__ = ["audit", "register"]
 
 File = Annotated[
-    Path | None,
+    str | None,
     typer.Argument(
         metavar="RUN",
-        help="A TOML file with a section statistic, query or fit, and perhaps audit.",
+        help="A TOML file with a section statistic, query or fit, and perhaps audit; or MODULE:FUNCTION, a function of "
+        "data and a NumPy generator, beside which the module has data and neighbour.",
         show_default=False,
     ),
 ]
@@ -53,13 +58,10 @@ Trials = Annotated[
     ),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.")]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write a picture there, as PNG.", show_default=False)
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
+Out = Annotated[Path | None, out_option("Write a picture there, as PNG.")]
 
 EXAMPLE = example("discreet audit mean.toml --trials 1000")
-VIOLATED = 1
+VIOLATED, NOT_JUDGED = 1, 2
 _ASKED = {"trials", "delta", "confidence"}
 _BUDGET = {"epsilon", "delta", "rho"}
 
@@ -82,15 +84,18 @@ def audit(
     out: Out = None,
     seed: Seed = None,
     force: ForceOption = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
-    """Test a claim: run a statistic, a query or a fit thousands of times on made-up neighbours."""
+    """Test a claim: run a statistic, a query, a fit or your own function thousands of times on two neighbours."""
     from discreet.auditing import audit as run
 
     budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    if file is not None and (schema, sql, target, *budget.values()) != (None,) * 6:
-        raise ValueError("A file says what is audited at which cost: leave the other options out, or the file.")
-    asked = _of_file(file) if file is not None else _of_options(schema, sql, target, budget)
+    if file is not None and ":" in file and (schema, sql, target) == (None,) * 3:
+        asked = _of_function(file, budget)
+    elif file is not None and (schema, sql, target, *budget.values()) != (None,) * 6:
+        raise ValueError("The file says what to audit and at which cost: leave out the other options, or the file.")
+    else:
+        asked = _of_file(Path(file)) if file is not None else _of_options(schema, sql, target, budget)
     with ExitStack() as opened:
         picture = None if out is None else opened.enter_context(claim_path(out, force=force, inputs=asked.inputs))
         told = opened.enter_context(waiting("running", silent=json))
@@ -102,6 +107,7 @@ def audit(
             delta=asked.delta,
             confidence=asked.confidence or confidence,
             adjacency=asked.adjacency,
+            claim=asked.claim,
             read=asked.read,
             rng=seed,
             progress=None if told is None else lambda done, of: told(done / of),
@@ -109,8 +115,8 @@ def audit(
         if picture is not None:
             found.plot(str(picture))
     _print(asked, found, json)
-    if found.violated:
-        raise typer.Exit(VIOLATED)
+    if found.violated or found.saw_nothing:
+        raise typer.Exit(VIOLATED if found.violated else NOT_JUDGED)
 
 
 @dataclass
@@ -124,6 +130,7 @@ class _AuditRequest:
     delta: float
     adjacency: str = "add-remove"
     read: Any = None
+    claim: Any = None
     trials: int = 500
     confidence: float | None = None
     inputs: tuple[str | Path, ...] = ()
@@ -131,7 +138,7 @@ class _AuditRequest:
 
 def _of_options(schema: str | None, sql: str | None, target: str | None, budget: dict[str, Any]) -> _AuditRequest:
     if schema is None or (sql is None) == (target is None):
-        raise ValueError("Say what is audited: a TOML file, or --schema with --sql (a query) or --target (a fit).")
+        raise ValueError("Say what to audit: a TOML file, or --schema with --sql (a query) or --target (a fit).")
     return _query(schema, sql, budget) if sql is not None else _fit(schema, str(target), budget)
 
 
@@ -166,6 +173,39 @@ def _of_file(file: Path) -> _AuditRequest:
     asked.delta, asked.confidence = told.get("delta", asked.delta), told.get("confidence")
     asked.inputs = (*asked.inputs, file)
     return asked
+
+
+def _of_function(name: str, budget: dict[str, Any]) -> _AuditRequest:
+    """A function of the user's module, with the module's ``data`` and ``neighbour``; the options are what it claims."""
+    module_name, _, function_name = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name.removesuffix(".py").replace("/", "."))
+    except ImportError as error:
+        raise ValueError(f"There is no module {module_name!r} here or among those installed: {error}.") from None
+    finally:
+        sys.path.pop(0)
+    for wanted in (function_name, "data", "neighbour"):
+        if not hasattr(module, wanted):
+            raise ValueError(
+                f"Module {module_name!r} has no {wanted!r}: an audit needs the function, and what it is run on, "
+                "two values named data and neighbour that differ in one record."
+            )
+    function, claim = getattr(module, function_name), _claimed_event(budget)
+    return _AuditRequest(name, function, module.data, module.neighbour, _delta(budget), claim=claim, trials=10_000)
+
+
+def _claimed_event(budget: dict[str, Any]) -> Event:
+    """What the options claim: pure or approximate differential privacy, or zero-concentrated."""
+    from discreet import events
+    from discreet.mechanisms.budget import Budget
+
+    claimed = Budget(**budget)
+    if claimed.rho is not None:
+        return events.ZCDP(rho=claimed.rho)
+    if claimed.pure:
+        return events.PureDP(epsilon=positive("epsilon", claimed.epsilon))
+    return events.ApproxDP(epsilon=positive("epsilon", claimed.epsilon), delta=positive("delta", claimed.delta))
 
 
 def _text(section: str, given: dict[str, Any], name: str) -> str:
@@ -232,14 +272,24 @@ def _fit(schema: str, target: str, budget: dict[str, Any]) -> _AuditRequest:
 def _print(asked: _AuditRequest, found: Audit, json: bool) -> None:
     if json:
         told = {name: getattr(found, name) for name in ("lower", "claimed", "delta", "confidence", "trials", "method")}
-        show.as_json({"audited": asked.name, **told, "adjacency": asked.adjacency, "violated": found.violated})
+        show.as_json(
+            {
+                "audited": asked.name,
+                **told,
+                "adjacency": asked.adjacency,
+                "violated": found.violated,
+                "saw_nothing": found.saw_nothing,
+            }
+        )
         return
     runs = f"{found.method}, 2 x {found.trials} runs"
     show.say(
-        f"audited on made-up neighbours: {asked.name}",
+        f"audited on {'made-up neighbours' if asked.claim is None else 'its own neighbours'}: {asked.name}",
         f"lower bound: epsilon >= {show.floor(found.lower, 4)} with {found.confidence:.6g} confidence ({runs})",
         f"claimed: epsilon = {show.ceiling(found.claimed)} at delta = {found.delta:g} ({asked.adjacency})",
         Painted("VIOLATED: the claim is refuted", colours.BAD)
         if found.violated
+        else Painted("could not judge: nothing told the neighbours apart", colours.BAD)
+        if found.saw_nothing
         else Painted("consistent: the claim was not refuted", colours.GOOD),
     )

@@ -1,8 +1,8 @@
 """Which book a command charges: one rule for all of them.
 
 ``--ledger``, or else the variable ``DISCREET_LEDGER``, names a ledger, by its file or by a URL; ``--book`` a book in
-it, which must be open, and may be left out where there is only one. What is charged to no book says so on standard
-error, unless ``--no-book`` was asked for.
+it, which must be open, and may be left out where there is only one. What a release added, and what is left, is said on
+standard error; so is that no book was charged, unless ``--no-book`` was asked for.
 """
 
 from __future__ import annotations
@@ -19,58 +19,32 @@ with extra("cli"):
     import typer
 
     from discreet.cli import colours
-    from discreet.cli.show import say, warn
+    from discreet.cli.options import VARIABLE, ledger_option
+    from discreet.cli.show import ceiling, say, warn
 
 if TYPE_CHECKING:
     from discreet.ledger import Book, Ledger
+    from discreet.ledger.snapshot import Spent
 
 __all__ = [
     "DEFAULT",
-    "VARIABLE",
     "Address",
     "Anyway",
-    "BookOption",
-    "Json",
-    "LedgerOption",
     "Name",
-    "NoBookOption",
     "Recorded",
     "book_to_charge",
     "open_ledger",
     "vouch",
 ]
 
-VARIABLE = "DISCREET_LEDGER"
 WHO = "DISCREET_WHO"  # the name that entries bear, instead of the system account's
-LedgerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        "-l",
-        envvar=VARIABLE,
-        metavar="FILE",
-        help="The ledger to charge: a file, or a URL.",
-        show_default=False,
-    ),
-]
-BookOption = Annotated[
-    str | None,
-    typer.Option(
-        "--book", metavar="BOOK", help="The book in the ledger; not needed where it has only one.", show_default=False
-    ),
-]
-NoBookOption = Annotated[bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, quietly.")]
-
 # what commands take that read a ledger, or write to it by hand
 DEFAULT = "budget.db"
-Address = Annotated[
-    str, typer.Option("--ledger", "-l", envvar=VARIABLE, metavar="FILE", help="The ledger: a file, or a URL.")
-]
+Address = Annotated[str, ledger_option("The ledger", show_default=True)]
 Name = Annotated[str, typer.Argument(metavar="BOOK", help="The book, by name or path: 'census', 'census/alice'.")]
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Show what a broken ledger says, under a warning, instead of refusing.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 NOT_CHARGED = (
     "NOT CHARGED: no book counts this release, so nothing limits what many of them reveal together. Name a ledger "
@@ -98,7 +72,26 @@ def book_to_charge(
     with open_ledger(ledger) as books:
         found = books.book(_only(books) if book is None else book)
         _refuse_larger_delta(delta or 0.0, found)
+        before = found.spent()
         yield found
+        _tell_cost(found, before)
+
+
+def _tell_cost(book: Book, before: Spent) -> None:
+    """What releases added to a book, what is spent and what is left; nothing where none was charged."""
+    from discreet.ledger import LedgerError
+    from discreet.reporting import words
+
+    try:
+        now, whole = book.spent(), book.limit[0]
+    except LedgerError as error:  # the answer was paid for, and is still to be shown
+        warn(f"What book {book.name!r} has left cannot be read: {error}", colours.BAD)
+        return
+    if now.entries == before.entries:
+        return
+    spent, limit, left = words.balance(now.epsilon, whole)
+    added = ceiling(max(now.epsilon - before.epsilon, 0.0), 4)
+    warn(f"{book.name}: this added epsilon = {added}; {spent} of {limit} is spent, {left} is left", colours.AMOUNT)
 
 
 def open_ledger(address: str, create: bool = False, anyway: bool = False) -> Ledger:

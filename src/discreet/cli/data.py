@@ -10,8 +10,8 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import Json
 from discreet.cli.help import LEARN, Sections, example
+from discreet.cli.options import Json
 from discreet.cli.waiting import waiting
 
 __all__ = ["fetch", "list_data", "register"]

@@ -10,10 +10,11 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
+from discreet.cli.books import Recorded, book_to_charge
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, delta_option, epsilon_option, out_option
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import JsonOption, SchemaFile
+from discreet.cli.query import SchemaFile
 from discreet.cli.waiting import waiting
 
 __all__ = ["Data", "fit", "register"]
@@ -27,18 +28,28 @@ Target = Annotated[
         show_default=False,
     ),
 ]
-EpsilonOption = Annotated[float, typer.Option("--epsilon", help="The budget.", show_default=False)]
-DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
-Out = Annotated[
-    str, typer.Option("--out", "-o", metavar="FILE", help="Where the model goes, as JSON.", show_default=False)
-]
+EpsilonOption = Annotated[float, epsilon_option("The budget.")]
+DeltaOption = Annotated[float, delta_option(show_default=True)]
+Out = Annotated[str, out_option("Where the model goes, as JSON.")]
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.", show_default=False)
+]
+Share = Annotated[
+    float,
+    typer.Option(
+        "--score",
+        min=0.0,
+        max=0.9,
+        help="Hold back this share of the rows, as 0.2, and say privately how well the model predicts them.",
+    ),
 ]
 
 EXAMPLE = example(
     "discreet fit people.csv --schema people.toml --target income \\",
     "  --epsilon 1 --delta 1e-7 --out income.json --ledger budget.db",
+)
+UNSCORED = (
+    "how well it predicts was not asked: --score 0.2 holds a fifth of the rows back and says it, for no more epsilon"
 )
 
 
@@ -57,16 +68,17 @@ def fit(
     ledger: LedgerOption = None,
     book: BookOption = None,
     no_book: NoBookOption = False,
+    score: Share = 0.0,
     seed: Seed = None,
     force: ForceOption = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
     """Fit a private linear model to a file and save it with what it guarantees."""
     from discreet.encoding import one_row_note
     from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
 
-    model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed)
+    model = TableModel(schema, target=target, epsilon=epsilon, delta=delta, random_state=seed, score_share=score)
     show.note(one_row_note(model.declaration), silent=json)
     with (
         claim_path(out, force=force, inputs=[data, schema]) as file,
@@ -85,5 +97,7 @@ def fit(
         f"wrote {out}: {target} from {', '.join(model.features)}",
         f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}",
     )
+    if model.score is not None:
+        show.say(f"score: {model.score}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")

@@ -1,4 +1,7 @@
-"""``discreet --help``: the commands by what one wants to do, each with a whole sentence."""
+"""``discreet --help``: the commands by what one wants to do, each with a whole sentence.
+
+Decision 141.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ __all__ = ["BOOKS", "CLAIMS", "EXAMPLES", "LEARN", "PRICES", "SUMMARY", "Section
 SUMMARY = "Learn from sensitive data under differential privacy, and know what it cost."
 
 # The headings, in this order; any other comes after them. A command names its own: app.command(rich_help_panel=LEARN).
-LEARN, BOOKS, CLAIMS, PRICES = "Ask and learn", "Keep the books", "Check a claim", "Price an event"
+LEARN, BOOKS, CLAIMS, PRICES = "Ask and learn", "Keep the books (budgets)", "Check a claim", "Price an event"
 
 # \b keeps the lines as they are
 EXAMPLES = """\b

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from discreet.errors import extra
 
@@ -14,7 +14,12 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import out_option
 from discreet.cli.outputs import ForceOption, claim_path
+from discreet.cli.text_form import DateFormat, Decimal, Separator, Thousands, ask_form, form_lines, form_of
+
+if TYPE_CHECKING:
+    from discreet.schema import TextForm
 
 __all__ = ["draft", "init", "register"]
 
@@ -33,7 +38,7 @@ _HEAD = """\
 #   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last
 #   {{ unlisted = true }}                              names, postcodes: values that are private themselves
 
-{unit}
+{unit}{form}
 [columns]
 """
 _FORMS = {
@@ -45,7 +50,7 @@ _FORMS = {
 _KINDS = ("number", "category", "date", "private", "none")
 _ASKED = "number, category, date, private or none"
 
-Out = Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="Where the schema goes, as TOML.")]
+Out = Annotated[str, out_option("Where the schema goes, as TOML.", show_default=True)]
 Ask = Annotated[
     bool | None,
     typer.Option(
@@ -59,22 +64,38 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=LEARN, epilog=example("discreet init people.csv --out people.toml"))(init)
 
 
-def init(data: Data, out: Out = "schema.toml", ask: Ask = None, force: ForceOption = False) -> None:
-    """Draft the schema of a file: names and types of its columns, and what you say is public. No value is read."""
+def init(
+    data: Data,
+    out: Out = "schema.toml",
+    ask: Ask = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    thousands: Thousands = None,
+    date_format: DateFormat = None,
+    force: ForceOption = False,
+) -> None:
+    """Draft the schema of a file: names and types of its columns, and what you say is public. No value is read.
+
+    What separates the entries of a text file is seen in its first line, and written down. How its numbers and days are
+    spelled is not, because that stands in rows: say it, or take the # away from its line.
+    """
     from discreet.encoding.files import declared_types
     from discreet.schema import parse_schema
 
-    columns = declared_types(data)
+    form = form_of(data, separator, decimal, date_format, thousands)
+    columns = declared_types(data, form.separator if form else None)
     asking = sys.stdin.isatty() if ask is None else ask
     with claim_path(out, force=force, inputs=[data]) as file:
         unit = _whose(columns) if asking else Unit()
         answers = {name: _ask_declaration(name) for name in columns if name != unit.column} if asking else {}
-        text = draft(data, columns, answers, unit)
+        form = ask_form(form, list(answers.values())) if form and asking else form
+        text = draft(data, columns, answers, unit, form)
         if any(answers.values()):
             parse_schema(text)  # what was said must be a schema
         file.write_text(text, encoding="utf-8")
+    apart = f", separated by {form.separator!r}" if form and form.separator else ""
     missing = "" if any(answers.values()) else "; it declares nothing yet: open it, and fill in what is public"
-    show.say(f"wrote {out}: {len(columns)} columns{missing}")
+    show.say(f"wrote {out}: {len(columns)} columns{apart}{missing}")
 
 
 @dataclass(frozen=True)
@@ -97,8 +118,15 @@ class Unit:
         )
 
 
-def draft(name: str, columns: dict[str, str], answers: dict[str, str], unit: Unit | None = None) -> str:
-    """The file: whose rows they are, one line per declared column, and one to be filled in for each of the others.
+def draft(
+    name: str,
+    columns: dict[str, str],
+    answers: dict[str, str],
+    unit: Unit | None = None,
+    form: TextForm | None = None,
+) -> str:
+    """The file: whose rows they are, how its text is written, one line per declared column, and one to be filled in for
+    each of the others.
 
     >>> print(draft("people.csv", {"age": "int64", "job": ""}, {"age": "{ bounds = [0, 100] }"}).splitlines()[-2:])
     ['age = { bounds = [0, 100] }', '# job = { ... }']
@@ -108,7 +136,7 @@ def draft(name: str, columns: dict[str, str], answers: dict[str, str], unit: Uni
         f"{_key(column)} = {told[column]}" if told[column] else f"# {_key(column)} = {_FORMS[_kind(declared)]}"
         for column, declared in columns.items()
     ]
-    head = _HEAD.format(name=show.clean(name), unit=Unit() if unit is None else unit)
+    head = _HEAD.format(name=show.clean(name), unit=Unit() if unit is None else unit, form=form_lines(form))
     return head + "\n".join(lines) + "\n"
 
 

@@ -12,11 +12,11 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Anyway, Json, Name, open_ledger, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
-from discreet.cli.options import Description, EventFile, Expression
+from discreet.cli.options import Description, EventFile, Expression, Json
 from discreet.cli.show import as_json as print_json
 from discreet.cli.show import say, table
 from discreet.cli.waiting import waiting
@@ -38,15 +38,11 @@ EXAMPLES = {
 }
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 LITTLE = 0.1  # of the limit: what is left is then shown with care
-HEADINGS = ("book", "ε spent", "limit", "left", "δ", "charges", "protects")
-TOGETHER = (
-    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
-    "answers before it. It is not the sum of what each costs alone (discreet ledger history): a few may come to a "
-    "little more, many come to far less."
-)
-
+HEADINGS = ("book", "ε spent", "limit", "left", "δ", "releases", "protects")
 app = typer.Typer(
-    cls=Sections, help="Budgets that hold: open books, read them, find what was changed.", no_args_is_help=True
+    cls=Sections,
+    help="Books are budgets that cannot be overspent: open them, read them, find changes.",
+    no_args_is_help=True,
 )
 
 
@@ -69,17 +65,17 @@ def open_book(
     delta: Annotated[float, typer.Option(help="Limit on delta.")] = 0.0,
     adjacency: Annotated[str, typer.Option(help="add-remove, replace or zero-out.")] = "add-remove",
     unit: Annotated[
-        str, typer.Option(help="Whom the book protects; charges for somebody else are refused.")
+        str, typer.Option(help="Who is protected; charges that protect somebody else are refused.")
     ] = ONE_RECORD,
     rows_per_unit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="The most rows of one unit: charges for one row are restated for so many.", show_default=False
+            min=1, help="The most rows of one unit: charges for one row are converted for so many.", show_default=False
         ),
     ] = None,
     filter: Annotated[
         str | None,
-        typer.Option(help="asked (usual), mixed, gaussian, renyi or basic: how delta is divided.", show_default=False),
+        typer.Option(help="The accounting rule: asked (usual), mixed, gaussian, renyi or basic.", show_default=False),
     ] = None,
     max_epsilon: Annotated[
         float | None, typer.Option(help="A ceiling for raises of epsilon, promised now.", show_default=False)
@@ -87,7 +83,12 @@ def open_book(
     max_delta: Annotated[float | None, typer.Option(help="A ceiling for raises of delta.", show_default=False)] = None,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Open a book; only a raise changes its limits. A sub-book takes adjacency, unit and filter from the book above."""
+    """Open a book: a budget that refuses to be overspent. Only a raise changes its limits.
+
+    A sub-book takes adjacency, unit (who is protected) and accounting rule from the book above.
+    """
+    from discreet.reporting import words
+
     with open_ledger(ledger, create=True) as books, waiting("checking the ledger"):
         if "/" in name:
             above, inner = name.rsplit("/", 1)
@@ -108,7 +109,7 @@ def open_book(
                 max_delta=max_delta,
             )
         head = books.head()
-    say(f"{book.name}: {book.terms.describe()}", f"head {head}")
+    say(f"{book.name}: {book.terms.describe()}", words.last_entry(head))
 
 
 @command("raise")
@@ -130,7 +131,7 @@ def raise_limit(
     say(
         f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
         *([] if delta else ["This raise has no delta: from now on the book allows pure events only."]),
-        f"head {seen.head}",
+        words.last_entry(seen.head),
     )
 
 
@@ -140,7 +141,7 @@ def charge(
     expression: Expression = None,
     event: EventFile = None,
     label: Annotated[str, typer.Option(help="What was released, in the history and the report.")] = "",
-    unit: Annotated[str, typer.Option(help="Whom the release protects.")] = ONE_RECORD,
+    unit: Annotated[str, typer.Option(help="Who is protected by the release.")] = ONE_RECORD,
     ledger: Address = DEFAULT,
 ) -> None:
     """Charge a release that another program will make: run this first, and release only if it succeeds."""
@@ -151,7 +152,9 @@ def charge(
         books.book(name).charge(cost, label, unit=unit)
         seen = books.overview(name)
     spent, limit, left = words.balance(seen.books[0].spent.epsilon, seen.books[0].limit[0])
-    say(f"{name}: charged {cost}", f"spent epsilon={spent} of {limit}, left epsilon={left}", f"head {seen.head}")
+    say(
+        f"{name}: charged {cost}", f"spent epsilon={spent} of {limit}, left epsilon={left}", words.last_entry(seen.head)
+    )
 
 
 @command("show")
@@ -161,7 +164,7 @@ def show(
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """What each book has spent, and what is left, if the chain holds."""
+    """What each book (a budget) has spent, and what is left, if the chain holds."""
     from discreet.reporting import words
     from discreet.reporting.charges import room_for_more
 
@@ -198,7 +201,7 @@ def show(
         *(Painted(line, colours.BAD) for line in seeded),
         *(rules if name or len(rows) == 1 else []),
         *(f"{book.name}: {line}" for book, line in zip(seen.books, more, strict=False) if line),
-        *([TOGETHER] if several else []),
+        *([words.TOGETHER] if several else []),
     )
 
 
@@ -222,12 +225,13 @@ def history(
 ) -> None:
     """The last entries of a book and of the books inside it, if the chain holds."""
     from discreet.reporting import words
-    from discreet.reporting.charges import alone
+    from discreet.reporting.charges import alone, epsilon_asked
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]
+        asked = [epsilon_asked(entry, adjacency, delta) for entry in entries]
         seen = books.overview(name)  # afterwards, so that its head is not before the last entry
     vouch(seen.head, seen.broken, data=as_json)
     if as_json:
@@ -236,15 +240,15 @@ def history(
         return
     table(
         "",
-        ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε alone", "ε after"),
-        [_line(entry, cost) for entry, cost in zip(entries, own, strict=True)],
+        ("no.", "when (UTC)", "who", "book", "kind", "label", "unit", "event", "ε asked", "ε after"),
+        [_line(entry, cost) for entry, cost in zip(entries, asked, strict=True)],
     )
-    say(f"ε alone: what each charge would cost by itself, at delta = {delta:g}; they are not to be added up")
+    say(words.ASKED, words.TOGETHER)
     if said := words.seeds(seen.books[0].seeded, seen.books[0].charges):
         say(Painted(f"{name}: {said}", colours.BAD))
 
 
-def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
+def _line(entry: Entry, asked: float | None) -> tuple[str, ...]:
     from discreet.reporting import words
 
     return (
@@ -252,11 +256,11 @@ def _line(entry: Entry, own: float | None) -> tuple[str, ...]:
         f"{entry.time:%Y-%m-%d %H:%M:%S}",
         entry.who,
         entry.book,
-        entry.kind,
+        "release" if entry.kind == "charge" else entry.kind,
         Painted(f"{entry.label} [{words.SEEDED}]".strip(), colours.BAD) if entry.seeded else entry.label,
         words.unit_text(entry),
         str(entry.cost) if entry.cost else words.agreement_text(entry),
-        "" if own is None else words.bound(own),
+        "" if asked is None else words.bound(asked),
         words.bound(float(entry.epsilon)) if entry.epsilon else "",
     )
 
@@ -270,8 +274,8 @@ def _refuse_own(asked: dict[str, object], holder: Book) -> None:
         inherited = None if name.startswith("max_") else getattr(holder.terms, name)
         if value not in (usual.get(name), inherited):
             raise ValueError(
-                f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and filter from "
-                f"{holder.name!r}, and has no ceiling of its own: leave it out."
+                f"--{name.replace('_', '-')} is {value!r}, but a sub-book takes adjacency, unit and accounting rule "
+                f"from {holder.name!r}, and has no ceiling of its own: leave it out."
             )
 
 

@@ -18,6 +18,7 @@ with extra("cli"):
 from discreet.cli import colours
 from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.colours import Painted
+from discreet.cli.options import out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import data, say
 from discreet.cli.waiting import waiting
@@ -36,25 +37,27 @@ class Format(StrEnum):
 
 
 def verify(
-    head: Annotated[str | None, typer.Option(help="An anchored head, 'number:hash', or a file that holds one.")] = None,
+    head: Annotated[
+        str | None, typer.Option(help="A fingerprint (head) that you kept, 'number:hash', or a file with it.")
+    ] = None,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Recompute everything from the entries; with an anchored head, find a cut or rewritten history too."""
+    """Recompute everything from the entries; with a fingerprint (head) that you kept, find a rewritten history too."""
+    from discreet.reporting import words
+
     if head is not None and ":" not in head and Path(head).is_file():
         head = Path(head).read_text(encoding="utf-8").strip()
     with open_ledger(ledger) as books, waiting("checking entries") as told:
         found = books.verify(head, progress=told)
-    against = " against the anchored head" if found.anchored else ""
+    against = " against the fingerprint that you kept" if found.anchored else ""
     many = f"{found.entries:,} entries in {found.books:,} book{'' if found.books == 1 else 's'}"
-    say(Painted(f"{many} verified{against}", colours.GOOD), f"head {found.head}")
+    say(Painted(f"{many} verified{against}", colours.GOOD), words.last_entry(found.head))
 
 
 def export(
     name: Annotated[str | None, typer.Argument(metavar="BOOK", help="A book; without it, the whole ledger.")] = None,
     format: Annotated[Format, typer.Option("--format", "-f", help="json or csv.")] = Format.JSON,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file instead of the terminal.")
-    ] = None,
+    out: Annotated[Path | None, out_option("A file instead of the terminal.")] = None,
     force: ForceOption = False,
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
@@ -74,9 +77,7 @@ def export(
 
 def plot(
     name: Name,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the SVG figure goes.")] = Path(
-        "burn-down.svg"
-    ),
+    out: Annotated[Path, out_option("Where the SVG figure goes.", show_default=True)] = Path("burn-down.svg"),
     force: ForceOption = False,
     anyway: Anyway = False,
     ledger: Address = DEFAULT,

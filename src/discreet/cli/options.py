@@ -1,4 +1,8 @@
-"""The options that commands share, and the event they describe."""
+"""The options that commands share, each declared once, and the event they describe.
+
+What commands differ in is the type (may it be left out?) and the sentence of help; the name, the short form, the
+metavar and the variable of ``--epsilon``, ``--delta``, ``--out``, ``--json``, ``--ledger``, ``--book`` are said here.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,78 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
-import typer
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
 
 from discreet import events as ev
 from discreet.adjacency import Adjacency
 from discreet.cli.parse import mentions, parse
 
 __all__ = [
+    "VARIABLE",
     "Accountant",
-    "AsJson",
+    "BookOption",
     "Delta",
     "Description",
     "Epsilon",
     "EventFile",
     "Expression",
+    "Json",
+    "LedgerOption",
+    "NoBookOption",
     "Noise",
     "Rate",
     "Relation",
     "Steps",
     "decode",
+    "delta_option",
+    "epsilon_option",
+    "ledger_option",
+    "out_option",
+]
+
+VARIABLE = "DISCREET_LEDGER"
+
+
+def epsilon_option(help: str = "The epsilon of (epsilon, delta).") -> Any:
+    """``--epsilon``, with what it means to the command."""
+    return typer.Option("--epsilon", help=help, show_default=False)
+
+
+def delta_option(help: str = "The delta of (epsilon, delta).", *, show_default: bool = False) -> Any:
+    """``--delta``, with what it means to the command."""
+    return typer.Option("--delta", help=help, show_default=show_default)
+
+
+def out_option(help: str, *, show_default: bool = False) -> Any:
+    """``--out``, with what is written there."""
+    return typer.Option("--out", "-o", metavar="FILE", help=help, show_default=show_default)
+
+
+def ledger_option(help: str, *, show_default: bool = False) -> Any:
+    """``--ledger``, or the variable: a file, or a URL."""
+    return typer.Option(
+        "--ledger", "-l", envvar=VARIABLE, metavar="FILE", help=f"{help}: a file, or a URL.", show_default=show_default
+    )
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
+LedgerOption = Annotated[str | None, ledger_option("The ledger to charge")]
+BookOption = Annotated[
+    str | None,
+    typer.Option(
+        "--book",
+        metavar="BOOK",
+        help="The book (the budget) to charge; not needed if the ledger has only one.",
+        show_default=False,
+    ),
+]
+NoBookOption = Annotated[
+    bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, and print no warning.")
 ]
 
 Expression = Annotated[
@@ -56,8 +111,8 @@ Rate = Annotated[
     ),
 ]
 Steps = Annotated[int | None, typer.Option("--steps", help="How many times the step runs.", show_default=False)]
-Delta = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).", show_default=False)]
-Epsilon = Annotated[float, typer.Option("--epsilon", help="The epsilon of (epsilon, delta).", show_default=False)]
+Delta = Annotated[float, delta_option()]
+Epsilon = Annotated[float, epsilon_option()]
 Relation = Annotated[Adjacency, typer.Option("--adjacency", help="Which data sets are neighbours.")]
 Accountant = Annotated[
     str | None,
@@ -67,7 +122,6 @@ Accountant = Annotated[
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 
 
 LONGEST = 20_000_000  # characters of an event's JSON

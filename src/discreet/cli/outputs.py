@@ -17,12 +17,16 @@ from discreet.errors import extra
 with extra("cli"):
     import typer
 
-__all__ = ["ForceOption", "claim_path"]
+__all__ = ["FileIsThere", "ForceOption", "claim_path"]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there; a ledger never is.")]
 
 _LEDGER = b"SQLite format 3\0"
 _BESIDE_A_LEDGER = ("-journal", "-wal", "-shm")
+
+
+class FileIsThere(ValueError):
+    """A file that ``--force`` would overwrite; the command line adds the command that does."""
 
 
 @contextmanager
@@ -61,7 +65,7 @@ def _check(target: Path, force: bool, inputs: Sequence[str | os.PathLike[str]]) 
     if any(Path(given).exists() and target.samefile(given) for given in inputs):
         raise ValueError(f"{where}: the command reads it.")
     if not force:
-        raise ValueError(f"{where}: it is there already. Choose another name, or say --force.")
+        raise FileIsThere(f"{where}: it is there already. Choose another name, or overwrite it:")
     if not (target.is_file() and os.access(target, os.W_OK)):
         raise ValueError(f"{where}: it is read-only, or no ordinary file.")
 

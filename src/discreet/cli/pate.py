@@ -12,12 +12,12 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
+from discreet.cli.books import Recorded
 from discreet.cli.books import book_to_charge as charged_book
 from discreet.cli.fit import Seed
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, out_option
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import JsonOption
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
 from discreet.release import charged
@@ -51,16 +51,14 @@ def pate(
             show_default=False,
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where the student goes, as JSON.")] = Path(
-        "student.json"
-    ),
+    out: Annotated[Path, out_option("Where the student goes, as JSON.", show_default=True)] = Path("student.json"),
     ledger: LedgerOption = None,
     book: BookOption = None,
     no_book: NoBookOption = False,
     seed: Seed = None,
     force: ForceOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
     """Let teachers of private rows label public ones privately, and save a student of their answers."""
     from discreet.encoding import one_row_note

@@ -12,6 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import Delta, Json, epsilon_option, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import as_json, say, table
 from discreet.cli.waiting import waiting
@@ -35,9 +36,9 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     records: Annotated[int, typer.Option("--records", min=1, help="The public number of records.")],
-    epochs: Annotated[float, typer.Option("--epochs", help="What may be computed: passes over the records.")],
-    epsilon: Annotated[float, typer.Option("--epsilon", help="The price of the whole run.")],
-    delta: Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")],
+    epochs: Annotated[float, typer.Option("--epochs", help="How many passes over the records you can compute.")],
+    epsilon: Annotated[float, epsilon_option("The price of the whole run.")],
+    delta: Delta,
     parameters: Annotated[
         int, typer.Option("--parameters", min=1, help="How many numbers the model trains; 1: noise in one of them.")
     ] = 1,
@@ -46,7 +47,7 @@ def plan(
         typer.Option(
             "--batch-size",
             min=1,
-            help="The mean size of a batch; several are compared. Without it, all records and halves of that.",
+            help="The mean size of a batch; give several to compare them. Without it, all records and halves of that.",
             show_default=False,
         ),
     ] = None,
@@ -55,13 +56,10 @@ def plan(
     ] = 4,
     momentum: Annotated[float, typer.Option("--momentum", help="The optimiser's momentum.")] = 0.0,
     clip_norm: Annotated[float, typer.Option("--clip-norm", help="The clip norm.")] = 1.0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="Draw the frontier: a .png, .svg or .pdf file."),
-    ] = None,
+    out: Annotated[Path | None, out_option("Draw the frontier: a .png, .svg or .pdf file.")] = None,
     show_rows: Annotated[int, typer.Option("--show", min=0, help="How many rows are shown; 0 for all.")] = 10,
     force: ForceOption = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Plan a private training run from public facts: signal over noise by batch size, steps, epsilon and noise."""
     from discreet.training import frontier as f

@@ -6,7 +6,7 @@ import csv
 import io
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
 from discreet.schema import TextForm
@@ -17,9 +17,12 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import Json, out_option
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import JsonOption
 from discreet.cli.waiting import waiting
+
+if TYPE_CHECKING:
+    from discreet.encoding import Design
 
 __all__ = ["predict", "register"]
 
@@ -31,19 +34,8 @@ Model = Annotated[
     str,
     typer.Argument(metavar="MODEL", help="A model that 'discreet fit' or 'discreet train' saved.", show_default=False),
 ]
-Out = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Write a CSV there; a terminal is shown the first lines only.",
-        show_default=False,
-    ),
-]
-Probabilities = Annotated[
-    bool, typer.Option("--probabilities", "-p", help="Beside each label, how likely each of them is by the model.")
-]
+Out = Annotated[str | None, out_option("Write a CSV there; a terminal is shown the first lines only.")]
+Probabilities = Annotated[bool, typer.Option("--probabilities", "-p", help="Also give the probability of each label.")]
 Statement = Annotated[
     bool, typer.Option("--statement", help="Print the model's privacy statement, and predict nothing.")
 ]
@@ -70,7 +62,7 @@ def predict(
     statement: Statement = False,
     force: ForceOption = False,
     trust_pickle: Trust = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
     """Predict with a saved model: one line per row.
 
@@ -100,6 +92,7 @@ def predict(
         told = f"wrote {out}: {many} predictions of {loaded.target}"
         show.as_json({"out": out, "target": loaded.target, "rows": many}) if json else show.say(told)
     _tell_left_out(data, loaded.design.declaration.text)
+    _tell_unread(data, loaded.design)
 
 
 def _columns(loaded: Any, data: str, probabilities: bool) -> dict[str, list[object]]:
@@ -130,6 +123,21 @@ def _tell_left_out(data: str, text: TextForm) -> None:
         many = "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
         listed = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
         show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")
+
+
+def _tell_unread(data: str, design: Design) -> None:
+    """In how many rows an entry was not read, of the user's own file: their predictions know less than others'."""
+    from discreet.encoding.inspection import count_unread_rows
+
+    counts = count_unread_rows(data, design.declaration, tuple(design.features))
+    if counts.unread:
+        listed = ", ".join(f"{name} in {many:,}" for name, many in list(counts.columns.items())[:SHOWN])
+        more = ", ..." if len(counts.columns) > SHOWN else ""
+        show.warn(
+            f"{counts.unread:,} of {counts.rows:,} rows have entries that are empty or cannot be read as the model's "
+            f"schema says ({listed}{more}): they are predicted without these. Is the file written like the one that "
+            "the model was fitted to (separator, decimal sign, spelling of categories)?"
+        )
 
 
 def _load_model(path: str) -> Any:

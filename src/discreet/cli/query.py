@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,15 +18,25 @@ with extra("cli"):
 from discreet.cli import answer_files, show
 from discreet.cli.answers import SHOWN, Answer
 from discreet.cli.answers import chart as bars
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
+from discreet.cli.books import Recorded, book_to_charge
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import (
+    VARIABLE,
+    BookOption,
+    Json,
+    LedgerOption,
+    NoBookOption,
+    delta_option,
+    epsilon_option,
+    out_option,
+)
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from discreet.tables.query import TableQuery
 
-__all__ = ["JsonOption", "SchemaFile", "query", "register"]
+__all__ = ["SchemaFile", "query", "register"]
 
 Source = Annotated[
     str,
@@ -31,6 +44,12 @@ Source = Annotated[
         metavar="DATA",
         help="A Parquet, Feather, CSV or JSON lines file, or a glob of them in quotes.",
         show_default=False,
+    ),
+]
+SchemaOption = Annotated[
+    str | None,
+    typer.Option(
+        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
     ),
 ]
 SchemaFile = Annotated[
@@ -45,12 +64,8 @@ Sql = Annotated[
         "--sql", help="SELECT aggregates FROM any_name [WHERE ...] [GROUP BY ...] [ORDER BY ...].", show_default=False
     ),
 ]
-EpsilonOption = Annotated[
-    float | None, typer.Option("--epsilon", help="The budget; alone, pure DP.", show_default=False)
-]
-DeltaOption = Annotated[
-    float | None, typer.Option("--delta", help="With --epsilon: the delta of (epsilon, delta).", show_default=False)
-]
+EpsilonOption = Annotated[float | None, epsilon_option("The budget; alone, pure DP.")]
+DeltaOption = Annotated[float | None, delta_option("With --epsilon: the delta of (epsilon, delta).")]
 RhoOption = Annotated[
     float | None, typer.Option("--rho", help="The budget as zCDP, instead of --epsilon.", show_default=False)
 ]
@@ -74,12 +89,7 @@ ErrorsOption = Annotated[
     bool,
     typer.Option("--errors/--no-errors", help="The interval in which each answer lies without noise (95 %)."),
 ]
-OutOption = Annotated[
-    str | None,
-    typer.Option(
-        "--out", "-o", metavar="FILE", help="Write the answer: .csv, .parquet, .json or .html.", show_default=False
-    ),
-]
+OutOption = Annotated[str | None, out_option("Write the answer: .csv, .parquet, .json or .html.")]
 ShowOption = Annotated[
     int, typer.Option("--show", min=0, help="How many rows are shown, the largest first; 0 for all.")
 ]
@@ -87,7 +97,7 @@ ChartOption = Annotated[bool, typer.Option("--chart", help="Draw bars of the gro
 KeepOption = Annotated[
     bool,
     typer.Option(
-        "--keep/--no-keep", help="Keep the answer in a folder beside the ledger, and notice if it is asked again."
+        "--keep/--no-keep", help="Keep the answer in a folder beside the ledger, and say so if it is asked again."
     ),
 ]
 AgainOption = Annotated[bool, typer.Option("--again", help="Pay once more for a question that was answered.")]
@@ -97,9 +107,21 @@ PublicOption = Annotated[
         "--public", metavar="NAME=FILE", help="A public table to JOIN: Parquet or CSV; repeatable.", show_default=False
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit and the event.")]
+DeskOption = Annotated[
+    str | None,
+    typer.Option(
+        "--desk",
+        metavar="URL",
+        help="Ask a desk: DATA names its data set; the token is in DISCREET_DESK_TOKEN.",
+        show_default=False,
+    ),
+]
+TOKEN = "DISCREET_DESK_TOKEN"
 MemoryOption = Annotated[
-    str | None, typer.Option("--memory-limit", help="What DuckDB may use, as 4GB; more is spilled.", show_default=False)
+    str | None,
+    typer.Option(
+        "--memory-limit", help="Memory that DuckDB may use, such as 4GB; the rest goes to disk.", show_default=False
+    ),
 ]
 
 EXAMPLE = example(
@@ -115,8 +137,8 @@ def register(app: typer.Typer) -> None:
 
 def query(
     source: Source,
-    schema: SchemaFile,
     sql: Sql,
+    schema: SchemaOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     rho: RhoOption = None,
@@ -134,11 +156,21 @@ def query(
     again: AgainOption = False,
     public: PublicOption = None,
     memory_limit: MemoryOption = None,
+    desk: DeskOption = None,
     force: ForceOption = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
-    """The private answer to a SELECT over a file."""
+    """The private answer to a SELECT over a file, or over a data set of a desk."""
+    if desk is not None:
+        named = None if ledger == os.environ.get(VARIABLE) else ledger  # by the variable: that is for files
+        given = {"--schema": schema, "--ledger": named, "--book": book, "--public": public, "--rho": rho}
+        _ask_desk(desk, source, sql, epsilon, delta, given | {"--error": error}, explain, errors, out, show_rows, chart,
+                  force, json)  # fmt: skip
+        return
+    if schema is None:
+        raise ValueError("--schema is missing: what is publicly known of the columns. 'discreet init' drafts it.")
     from discreet.tables import table
+    from discreet.tables.canonical import canonical_form
 
     people = table(source, schema=schema, memory_limit=memory_limit)
     asked = people.parse(sql, _public(public or []))
@@ -153,7 +185,7 @@ def query(
     if explain:
         show.say(*str(asked.explain(epsilon, delta, rho=rho)).splitlines())
         return
-    question = answer_files.KeptQuestion(sql, source, schema, tuple(public or ()))
+    question = answer_files.KeptQuestion(canonical_form(asked), source, schema, tuple(public or ()))
     if out is not None:
         answer_files.check_ending(out)
     with ExitStack() as files:
@@ -166,7 +198,8 @@ def query(
         if folder is not None and keep:
             folder.mkdir(exist_ok=True)  # now: after the charge nothing may fail
         payer = Recorded(account)
-        with waiting("reading", silent=json) as told:
+        with warnings.catch_warnings(), waiting("reading", silent=json) as told:
+            warnings.showwarning = _say_warning  # type: ignore[assignment]
             answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=payer, label=sql, progress=told)
         shown = Answer(answer.value, asked)
         notes = shown.notes(answer.error, _size_shown(asked, epsilon, delta, rho))
@@ -185,6 +218,57 @@ def query(
         show.say(*bars(shown, show_rows))
     if out is not None:
         show.say(f"wrote {out}: {len(shown.rows):,} rows")
+
+
+def _ask_desk(
+    url: str,
+    name: str,
+    sql: str,
+    epsilon: float | None,
+    delta: float | None,
+    given: Mapping[str, object],
+    explain: bool,
+    errors: bool,
+    out: str | None,
+    show_rows: int,
+    chart: bool,
+    force: bool,
+    json: bool,
+) -> None:
+    """The same over a data set of a desk, which has a schema and books of its own."""
+    from discreet.desk import connect
+
+    if own := [option for option, value in given.items() if value]:
+        raise ValueError(f"{own[0]} is for a file: a desk has a schema and books of its own.")
+    if not (token := os.environ.get(TOKEN, "")):
+        raise ValueError(f"{TOKEN} is not set: put the token there, where no list of processes shows it.")
+    if out is not None:
+        answer_files.check_ending(out)
+    with connect(url, token) as desk, ExitStack() as files:
+        asked = desk.table(name).parse(sql)
+        if explain:
+            show.say(*str(asked.explain(epsilon, delta)).splitlines())
+            return
+        file = files.enter_context(claim_path(out, force=force)) if out is not None else None
+        with waiting("asking", silent=json):
+            answer = asked.release(epsilon, delta, errors=errors, label=" ".join(sql.split())[:200])
+        shown = Answer(answer.value, asked.local)
+        notes = [*shown.notes(answer.error, None), f"entry {answer.entry} of the desk's ledger, head {answer.head}"]
+        if file is not None:
+            facts = {"question": sql, "data": name, "desk": url, "event": answer.event.to_dict(), "unit": answer.unit}
+            answer_files.write(answer.value, facts | {"charged": {"head": answer.head}}, notes, file)
+    if json:
+        show.as_json({"rows": answer.value.to_dicts(), "event": answer.event.to_dict(), "notes": notes})
+        return
+    shown.print(show_rows)
+    show.say(*notes)
+    if chart:
+        show.say(*bars(shown, show_rows))
+
+
+def _say_warning(message: Warning | str, *_: Any) -> None:
+    """A warning as a line: where in our code it was raised helps nobody here."""
+    show.warn(str(message))
 
 
 def _refuse_repeated(folder: Path | None, fingerprint: str) -> None:

@@ -14,6 +14,7 @@ with extra("cli"):
 from discreet.cli.answer_files import folder_beside
 from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
 from discreet.cli.help import BOOKS, example
+from discreet.cli.options import out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import say
 from discreet.cli.waiting import waiting
@@ -30,12 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def report(
     name: Name,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="The file: .html, .json or .pdf. Default: the book's name, .html."
-        ),
-    ] = None,
+    out: Annotated[Path | None, out_option("The file: .html, .json or .pdf. Default: the book's name, .html.")] = None,
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
     dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
     purpose: Annotated[str, typer.Option("--purpose", help="What they were made for.")] = "",
@@ -44,10 +40,11 @@ def report(
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who answers for this report, by name.", show_default=False)] = "",
     answers: Annotated[
-        bool, typer.Option("--answers", help="Show the answers of discreet query that were kept beside the ledger.")
+        bool,
+        typer.Option("--answers", help="Also show the answers of discreet query that were kept beside the ledger."),
     ] = False,
     registry: Annotated[
-        bool, typer.Option("--registry", help="Write JSON in the shape of the public registry of deployments.")
+        bool, typer.Option("--registry", help="Write JSON in the format of the public registry of deployments.")
     ] = False,
     force: ForceOption = False,
     anyway: Anyway = False,

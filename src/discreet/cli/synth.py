@@ -13,21 +13,18 @@ with extra("cli"):
 
 from discreet.adjacency import Adjacency
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded, book_to_charge
-from discreet.cli.fit import Data, EpsilonOption, Seed
+from discreet.cli.books import Recorded, book_to_charge
+from discreet.cli.fit import Data, DeltaOption, EpsilonOption, Seed
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, out_option
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import ExplainOption, JsonOption, SchemaFile
+from discreet.cli.query import ExplainOption, SchemaFile
 from discreet.cli.waiting import waiting
 from discreet.schema import read_schema
 
 __all__ = ["register", "synth"]
 
-DeltaOption = Annotated[float, typer.Option("--delta", help="The delta of (epsilon, delta).")]
-Out = Annotated[
-    str,
-    typer.Option("--out", "-o", metavar="FILE", help="Where the rows go: a .parquet or .csv file.", show_default=False),
-]
+Out = Annotated[str, out_option("Where the rows go: a .parquet or .csv file.")]
 Rows = Annotated[
     int | None,
     typer.Option(
@@ -66,7 +63,7 @@ def synth(
     explain: ExplainOption = False,
     seed: Seed = None,
     force: ForceOption = False,
-    json: JsonOption = False,
+    json: Json = False,
 ) -> None:
     """Draw a synthetic table that may be published: fit a private model to a file, and draw rows from it."""
     from discreet.encoding import one_row_note

@@ -15,7 +15,7 @@ def read_sections(file: Path, known: Mapping[str, set[str]]) -> dict[str, dict[s
     try:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ValueError(f"There is no file {str(file)!r}, which is to say what is run, as TOML.") from None
+        raise ValueError(f"There is no file {str(file)!r}, which should say what to run, as TOML.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{file.name} is not TOML: {error}.") from None
     for section, values in found.items():

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import show
-from discreet.cli.books import BookOption, LedgerOption, NoBookOption, Recorded
+from discreet.cli.books import Recorded
 from discreet.cli.books import book_to_charge as charged_book
 from discreet.cli.help import LEARN, example
+from discreet.cli.options import BookOption, LedgerOption, NoBookOption, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
@@ -65,9 +66,7 @@ def train(
             metavar="RUN", help="A TOML file with the sections model, data, training and privacy.", show_default=False
         ),
     ],
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the trained weights.")
-    ] = Path("model.pt"),
+    out: Annotated[Path, out_option("Where to write the trained weights.", show_default=True)] = Path("model.pt"),
     seed: Annotated[
         int | None, typer.Option("--seed", help="Make the run repeatable, and not private.", show_default=False)
     ] = None,

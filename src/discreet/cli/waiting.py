@@ -7,6 +7,8 @@ nothing anywhere.
 
 What is told is public: stages by name, and shares of work whose amount is public or is the engine's own estimate for a
 scan. How many rows there are is not among it.
+
+Decision 530.
 """
 
 from __future__ import annotations

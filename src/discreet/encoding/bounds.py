@@ -49,7 +49,7 @@ def per_feature(bounds: Any, features: int, names: Sequence[Any] | None = None) 
     >>> per_feature([(0, 10), (50, 99)], 2)
     Traceback (most recent call last):
     ...
-    ValueError: bounds may mean a pair a feature, or the lower and then the upper ones: say which by a mapping...
+    ValueError: bounds may mean one pair per feature, or all lower and then all upper bounds: say which by a mapping...
     """
     if isinstance(bounds, Mapping):
         low, high = _by_name(bounds, features, names)
@@ -90,8 +90,8 @@ def _by_place(bounds: Any, features: int) -> Sides:
     if len(sensible) == 2 and not _arrays(bounds) and not np.array_equal(sensible[0], sensible[1]):
         first, second = (f"({float(low):g}, {float(high):g})" for low, high in numbers)
         raise ValueError(
-            "bounds may mean a pair a feature, or the lower and then the upper ones: say which by a mapping, such as "
-            f"{{0: {first}, 1: {second}}}, by columns' names or numbers."
+            "bounds may mean one pair per feature, or all lower and then all upper bounds: say which by a mapping, "
+            f"such as {{0: {first}, 1: {second}}}, by columns' names or numbers."
         )
     return (sensible or list(fitting.values()))[0]
 

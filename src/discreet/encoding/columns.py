@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,20 @@ from numpy.typing import NDArray
 from discreet.dates import seconds
 from discreet.encoding.containers import kind_of
 from discreet.encoding.values import identity, label, number
-from discreet.mechanisms.records import check_container, element_type, entries, quiet_doubles
+from discreet.mechanisms.records import check_container, doubles, element_type, entries
 from discreet.schema import Bounded, Categories
 
-__all__ = ["Words", "check_type", "clip_numbers", "codes", "doubles", "identities", "moments", "of_arrow", "texts"]
+__all__ = [
+    "Words",
+    "check_type",
+    "clip_numbers",
+    "codes",
+    "identities",
+    "moments",
+    "of_arrow",
+    "spelled_doubles",
+    "texts",
+]
 
 
 class Words(NamedTuple):
@@ -33,11 +44,11 @@ def check_type(name: str, values: Any, *, dates: bool = False) -> None:
     """Refuse a container whose type, a public fact, holds neither numbers nor text, or numbers where ``dates`` are
     declared: who counts from another day would be answered wrongly. A list states none.
 
-    So is one that does not hold one entry a row: a number, a text, an iterator, a table, a sparse matrix.
+    So is one that does not hold one entry per row: a number, a text, an iterator, a table, a sparse matrix.
     """
     if not hasattr(type(values), "__len__") or getattr(values, "ndim", 1) != 1:
         raise ValueError(
-            f"Column {name!r} is a {type(values).__name__}, but must be a list or an array with one entry a row."
+            f"Column {name!r} is a {type(values).__name__}, but must be a list or an array with one entry per row."
         )
     check_container(values, f"Column {name!r}")
     kind = element_type(values)
@@ -51,12 +62,9 @@ def check_type(name: str, values: Any, *, dates: bool = False) -> None:
         )
 
 
-def doubles(values: Any, *, truth: bool = False) -> NDArray[np.float64]:
+def spelled_doubles(values: Any, *, truth: bool = False) -> NDArray[np.float64]:
     """Entries as numbers, or truth values, by the grammar of ``values``; NaN for what is none."""
-    kind = getattr(values, "dtype", None)
-    if isinstance(kind, np.dtype) and kind.kind in "biuf":
-        return quiet_doubles(np.asarray(values))  # a long double may be beyond all doubles
-    return np.array([number(value, truth=truth) for value in entries(values)], np.float64)
+    return doubles(values, partial(number, truth=truth))
 
 
 def moments(values: Any) -> NDArray[np.float64]:

@@ -12,7 +12,6 @@ Decision 106.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.values import number
-from discreet.mechanisms.records import double, entries, quiet_doubles
+from discreet.mechanisms.records import double, doubles, entries, quiet_doubles, row, row_length
 
 __all__ = [
     "UnreadColumn",
@@ -32,7 +31,6 @@ __all__ = [
     "frame_columns",
     "is_frame",
     "kind_of",
-    "row_length",
 ]
 
 _LETTERS = {
@@ -126,29 +124,12 @@ class UnreadRows:
         """The values as floats."""
         source = self.source
         if is_frame(source):
-            return np.stack([_floats(series) for series in frame_columns(source)], axis=1)
+            return np.stack([doubles(series, number) for series in frame_columns(source)], axis=1)
         if hasattr(source, "tocsr"):
             return quiet_doubles(source.toarray())
         if isinstance(source, np.ndarray) and source.dtype != object:
             return quiet_doubles(source)
-        return np.array([_row(row, self.columns) for row in source], np.float64).reshape(-1, self.columns)
-
-
-def row_length(row: Any) -> int | None:
-    """Of a row, if it is one."""
-    try:
-        rowlike = not isinstance(row, (str, bytes, bytearray, Mapping, Set)) and hasattr(row, "__iter__")
-        return len(row) if rowlike else None
-    except Exception:  # an array without dimensions; an object may do anything when it is looked at
-        return None
-
-
-def _row(row: Any, columns: int) -> list[float]:
-    try:
-        found = [double(value) for value in row] if row_length(row) == columns else []
-    except Exception:  # it may do anything when it is read, and that is its own record's matter
-        found = []
-    return found if len(found) == columns else [math.nan] * columns
+        return np.array([row(record, self.columns) for record in source], np.float64).reshape(-1, self.columns)
 
 
 def is_frame(rows: Any) -> bool:
@@ -172,15 +153,6 @@ def frame_columns(frame: Any) -> list[Any]:
     return list(frame.iter_columns() if hasattr(frame, "iter_columns") else frame.itercolumns())
 
 
-def _floats(series: Any) -> NDArray[np.float64]:
-    """A column of numbers; what is missing is NaN."""
-    values = series if isinstance(series, np.ndarray) else np.asarray(entries(series))
-    if values.dtype.kind in "OU":  # it has missing entries, or text
-        read = double if isinstance(series, np.ndarray) else number
-        return np.array([read(value) for value in values], np.float64)
-    return quiet_doubles(values)
-
-
 # --- a column --------------------------------------------------------------------------------------------------------
 
 
@@ -201,19 +173,18 @@ class UnreadColumn:
         """The values, as they are: an array of a NumPy type, or of objects,
         where a missing one changes no other's type.
         """
-        source = self.source
-        if isinstance(getattr(source, "dtype", None), np.dtype):
-            return np.asarray(source)
-        listing = getattr(source, "to_pylist", getattr(source, "to_list", None))  # of Arrow; of pandas and polars
-        every = source if listing is None else listing()
-        values = np.empty(len(every), object)
-        for i, value in enumerate(every):  # one at a time: a list of lists is no table here
+        if isinstance(getattr(self.source, "dtype", None), np.dtype):
+            return np.asarray(self.source)
+        values = np.empty(len(self.source), object)
+        for i, value in enumerate(entries(self.source)):  # one at a time: a list of lists is no table here
             values[i] = _only(value)
         return values
 
     def floats(self) -> NDArray[np.float64]:
-        """The values as numbers, NaN for what is none."""
-        return _floats(self.read() if isinstance(self.source, (list, tuple)) else self.source)
+        """The values as numbers, NaN for what is none: text spells one in a frame alone."""
+        if isinstance(self.source, (list, tuple)):
+            return doubles(self.read())
+        return doubles(self.source, double if isinstance(self.source, np.ndarray) else number)
 
 
 def _only(value: Any) -> Any:

@@ -36,7 +36,8 @@ class Design:
 
     def __post_init__(self) -> None:
         if not isinstance(self.goal, (Bounded, Categories)):
-            raise ValueError(f"target is {self.target!r}, which is unlisted, but must be bounded or have categories.")
+            kind = type(self.goal).__name__.lower()
+            raise ValueError(f"target is {self.target!r}, which is {kind}, but must be bounded or have categories.")
         if not self.features:
             raise ValueError(
                 f"target is {self.target!r}, but the schema declares no other bounded or categorical column."
@@ -64,7 +65,7 @@ class Design:
 
     @property
     def encoder(self) -> Encoder:
-        """Reads what a model learns from: one row a unit, the target included."""
+        """Reads what a model learns from: one row per unit, the target included."""
         return Encoder(self.declaration, (*self.features, self.target))
 
     def rows_to_predict(self, data: Any) -> NDArray[np.float64]:
@@ -72,7 +73,7 @@ class Design:
         return self.matrix(Encoder(self.declaration, tuple(self.features), one_row_a_unit=False).read(data))
 
     def matrix(self, rows: Encoded) -> NDArray[np.float64]:
-        """The features, a row a record; NaN where a number is missing and nothing is declared for that."""
+        """The features, one row per record; NaN where a number is missing and nothing is declared for that."""
         parts = []
         for name, column in self.features.items():
             if isinstance(column, Bounded):
@@ -92,7 +93,7 @@ class Design:
         """The target's labels; refused where it is a number, of which no value has a probability."""
         if not isinstance(self.goal, Categories):
             raise ValueError(
-                f"{self.target!r} is a number, of which a model predicts one value: only labels have probabilities."
+                f"{self.target!r} is a number, and a model predicts one value for it: only labels have probabilities."
             )
         return self.goal.labels
 

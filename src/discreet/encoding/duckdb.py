@@ -8,11 +8,29 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from discreet.encoding.engines import Engine, as_columns
+from discreet.errors import choice
 
-__all__ = ["DuckDB"]
+__all__ = ["DuckDB", "lock_connection"]
 
 FEW = 8  # rows of a unit: up to as many, room is set aside for each unit, beyond rows are sorted, which takes no more
+_STORED = {"date": "DATE", "time": "TIMESTAMP", "zoned": "TIMESTAMPTZ", "text": "TIMESTAMP"}  # by kind of moment
 _AS_ARRAYS = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "VARCHAR"}  # others might be rounded
+
+
+def lock_connection(connection: Any, files: Sequence[str]) -> None:
+    """Leave a connection nothing but these files: no other file, no extension, no setting can be reached from it, by
+    whatever SQL. It cannot be unlocked.
+    """
+    listed = ", ".join(map(DuckDB().literal, files))
+    for setting in (
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "allow_community_extensions = false",
+        f"allowed_paths = [{listed}]",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"SET {setting}")
 
 
 class DuckDB(Engine):
@@ -69,9 +87,10 @@ class DuckDB(Engine):
         return f"{text} LIKE {self.literal(pattern)}"
 
     def microseconds(self, value: str, kind: str) -> str:
-        if kind == "date":
+        stored = choice("kind", kind, _STORED)
+        if stored == "DATE":
             return f"TRY(CASE WHEN isfinite({value}) THEN {self.days(value)} * 86400e6 END)"
-        time = f"TRY_CAST({value} AS {'TIMESTAMPTZ' if kind == 'zoned' else 'TIMESTAMP'})"
+        time = f"TRY_CAST({value} AS {stored})"
         return f"TRY(CASE WHEN isfinite({time}) THEN epoch_us({time}) END)"
 
     def text(self, column: str, *, spelled: bool = False, mended: bool = False) -> str:

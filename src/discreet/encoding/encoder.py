@@ -1,4 +1,4 @@
-"""Rows of a table as a schema reads them: numbers inside their bounds, codes of categories, one row a unit.
+"""Rows of a table as a schema reads them: numbers inside their bounds, codes of categories, one row per unit.
 
 ===================  ==================================================================================================
 entry                meaning
@@ -35,10 +35,10 @@ from discreet.encoding.columns import (
     check_type,
     clip_numbers,
     codes,
-    doubles,
     identities,
     moments,
     of_arrow,
+    spelled_doubles,
     texts,
 )
 from discreet.encoding.values import are_truths
@@ -161,7 +161,7 @@ class Encoder:
                 raise ValueError(f"Column {name!r} is declared, but the data does not have it.")
             check_type(name, data[name], dates=isinstance(self.schema.get(name), Dates))
         if len({len(data[name]) for name in wanted}) > 1:
-            raise ValueError("The columns differ in length, but hold one entry a row each.")
+            raise ValueError("The columns differ in length, but must have one entry per row.")
 
         def read() -> _Read:
             found = {name: _entries(data[name], column) for name, column in self.schema.items()}
@@ -178,8 +178,8 @@ class Encoder:
 
         if not has_row_order(data):
             raise ValueError(
-                f"The data is a {type(data).__name__}, whose rows come in no order of their own, but of each unit "
-                "the first counts here: write it to a file, or collect it to a frame."
+                f"The data is a {type(data).__name__}, whose rows have no order, but here the first row of each unit "
+                "counts: write it to a file, or collect it to a frame."
             )
         source = open_source(data, self.schema, self.unit, text=self.declaration.text)
         frame = self._project(source)
@@ -232,5 +232,5 @@ def _entries(values: Any, column: Column) -> _Found:
     if isinstance(column, Categories) and column.textual:
         return texts(values)
     if isinstance(column, (Bounded, Categories)):
-        return doubles(values, truth=are_truths(column))
+        return spelled_doubles(values, truth=are_truths(column))
     raise ValueError(f"A column is declared as {type(column).__name__}, which is not read from a mapping.")

@@ -1,6 +1,8 @@
 """The little that is said to each engine in its own words: casts that cannot fail, bits, the smallest rows of a unit.
 
 Everything else goes through narwhals. Both engines speak SQL, so a dialect is a handful of spellings.
+
+Decision 60.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from discreet.dates import SPELLED
+from discreet.dates import OFFSET, SPELLED, UTC
 from discreet.encoding.values import NUMERAL, TRUTHS
 from discreet.errors import DiscreetError, choice
 
@@ -40,7 +42,7 @@ def plan_or_fail(action: Callable[[], T]) -> T:
         kind = type(error).__name__
     raise PlanFailed(
         f"The engine cannot plan this query ({kind}); nothing was read or charged. The reason is the query, the "
-        "types of the table, or a file that was moved or damaged, and no row of it: ask for less at once, or prepare "
+        "types of the table, or a moved or damaged file, and never a row: ask for less at once, or prepare "
         "columns in the engine first."
     )
 
@@ -180,9 +182,17 @@ class Engine(ABC):
         """
         choice("kind", kind, _MOMENTS)
         value = self.quote(column)
-        if kind == "text":
-            value = self.written_time(f"CASE WHEN {self.spells(value, SPELLED)} THEN {value} END")
-        return f"CAST({self.microseconds(value, kind)} AS DOUBLE) / 1e6"
+        if kind != "text":
+            return f"CAST({self.microseconds(value, kind)} AS DOUBLE) / 1e6"
+        plain, utc, offset = (self.spells(value, form) for form in (SPELLED, UTC, OFFSET))
+        before_zone = (
+            f"WHEN {utc} THEN left({value}, length({value}) - 1) WHEN {offset} THEN left({value}, length({value}) - 6)"
+        )
+        time = self.written_time(f"CASE WHEN {plain} THEN {value} {before_zone} END")
+        hours, minutes = (f"TRY_CAST(substr({value}, length({value}) - {place}, 2) AS BIGINT)" for place in (4, 1))
+        sign = f"CASE WHEN substr({value}, length({value}) - 5, 1) = '-' THEN -60000000 ELSE 60000000 END"
+        ahead = f"CASE WHEN {offset} THEN ({hours} * 60 + {minutes}) * {sign} ELSE 0 END"  # of UTC, in microseconds
+        return f"CAST({self.microseconds(time, kind)} - {ahead} AS DOUBLE) / 1e6"
 
     @abstractmethod
     def written_time(self, text: str) -> str:

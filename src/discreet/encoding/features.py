@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.containers import UnreadColumn, UnreadRows, as_list, column_types, is_frame, kind_of, row_length
+from discreet.encoding.containers import UnreadColumn, UnreadRows, as_list, column_types, is_frame, kind_of
 from discreet.errors import extra
-from discreet.mechanisms.records import check_readable, readable
+from discreet.mechanisms.records import check_readable, element_type, readable, row_length
 
 with extra("sklearn"):
     from sklearn.exceptions import DataConversionWarning
@@ -51,7 +51,7 @@ def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int 
         raise ValueError(_NO_WIDTH.format(kind=type(source).__name__))
     if not (is_frame(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
         check_readable(source, "X")
-        source = np.asarray(readable(source))
+        source = _array(readable(source))
     try:
         blank = validate_data(
             estimator,
@@ -63,9 +63,17 @@ def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int 
         )
     except (TypeError, ValueError) as error:  # their first line tells the kind; arrays are quoted below it
         first = str(error).split("\n", 1)[0].rstrip(":")
-        advice = ". Reshape your data to one row a record." if first.startswith("Expected 2D") else ""
+        advice = ". Reshape your data to one row per record." if first.startswith("Expected 2D") else ""
         raise type(error)(f"{first}{advice}") from None
     return UnreadRows(source, blank.shape[1])
+
+
+def _array(source: Any) -> NDArray[Any]:
+    """What is no frame, as NumPy has it. A typed column, which is no table, is refused as one: its values are unread,
+    since one of them may be what NumPy cannot hold.
+    """
+    typed = element_type(source) is not None and hasattr(type(source), "__len__") and not isinstance(source, np.ndarray)
+    return np.empty(len(source)) if typed and len(getattr(source, "shape", (0,))) == 1 else np.asarray(source)
 
 
 def table(estimator: Any, X: Any) -> NDArray[np.float64]:
@@ -119,7 +127,7 @@ def column(y: Any, rows: int) -> UnreadColumn:
     if len(found) != rows:
         raise ValueError("X and y have inconsistent numbers of samples, but must have as many.")
     if rows > MOST:
-        raise ValueError("X has more records than sums of them are proved for, 2^29.")
+        raise ValueError("X has more than 2^29 records, the most for which sums are proved.")
     return found
 
 
@@ -137,7 +145,7 @@ def _column(y: Any) -> UnreadColumn:
             )
             y = y[:, 0]
         if y.ndim != 1:
-            raise ValueError(f"y has {y.ndim} dimensions, but must have one entry a record.")
+            raise ValueError(f"y has {y.ndim} dimensions, but must have one entry per record.")
         return UnreadColumn(y, kind_of(y.dtype))
     held = kind_of(kind)
     return UnreadColumn(y, "objects" if held in ("numbers", "text") else held)  # a frame's column: see ``containers``

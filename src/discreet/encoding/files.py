@@ -16,7 +16,7 @@ from discreet.encoding.text_files import unreadable_lines as unreadable_text_lin
 from discreet.errors import extra
 from discreet.schema import Schema, TextForm
 
-__all__ = ["declared_types", "open_files", "unreadable_lines"]
+__all__ = ["declared_types", "is_text_file", "open_files", "unreadable_lines"]
 
 _PACKED = ("", ".gz", ".zst")
 _TEXT_FILES = tuple(f"{kind}{packed}" for kind in (".csv", ".tsv") for packed in _PACKED)
@@ -51,17 +51,22 @@ def open_files(connection: Any, path: str, schema: Schema, columns: list[str], t
 
 def unreadable_lines(path: str, text: TextForm) -> list[int]:
     """The numbers of the lines of a text file that hold no row, none of another file. They are private."""
-    return unreadable_text_lines(path, text) if path.endswith(_TEXT_FILES) else []
+    return unreadable_text_lines(path, text) if is_text_file(path) else []
 
 
-def declared_types(path: str) -> dict[str, str]:
+def is_text_file(path: str) -> bool:
+    """Whether a file has lines of text, whose separator, numbers and dates may be written in several ways."""
+    return path.endswith(_TEXT_FILES)
+
+
+def declared_types(path: str, separator: str | None = None) -> dict[str, str]:
     """The names of a file's columns, with the type that the file itself declares ("" in a text file, which declares
     none). They are public; no row is read.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {path!r}.")
     if path.endswith(_TEXT_FILES):
-        return dict.fromkeys(header(path), "")
+        return dict.fromkeys(header(path, separator), "")
     if not path.endswith(_PARQUET + _FEATHER):
         raise ValueError(f"{path!r} declares no columns: give a file that ends in {', '.join(_TEXT_FILES + _PARQUET)}.")
     with extra("tables"):

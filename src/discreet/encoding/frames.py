@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.encoding.arrow_types import plain_field, plain_schema
-from discreet.encoding.columns import check_type, doubles, moments
+from discreet.encoding.columns import check_type, moments, spelled_doubles
 from discreet.encoding.containers import kind_of
 from discreet.encoding.engines import quietly
 from discreet.encoding.opened import check_once
@@ -123,7 +123,7 @@ def _column(series: Any, column: Column | None) -> Any:
     if kept is not None and _textual(kept):
         return kept  # read by the engine, by the same grammar
     numbers = series if kept is None else kept.cast(pa.float64(), safe=False)
-    return pa.array(doubles(numbers, truth=are_truths(column)), pa.float64())
+    return pa.array(spelled_doubles(numbers, truth=are_truths(column)), pa.float64())
 
 
 def _plain_array(array: Any) -> Any:

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discreet.encoding.encoder import Encoder
+from discreet.encoding.encoder import Encoded, Encoder
 from discreet.encoding.engines import quietly
 from discreet.encoding.sources import open_source
-from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, Unlisted
+from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema, Unlisted
 
-__all__ = ["ColumnCounts", "UnitCounts", "count_problems", "count_units"]
+__all__ = ["ColumnCounts", "UnitCounts", "UnreadCounts", "count_problems", "count_units", "count_unread_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,29 @@ class UnitCounts:
     most: int
     over: int  # units with more rows than count
     lost: int  # rows that do not count
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadCounts:
+    """How many rows there are, in how many of them an entry was not read, and in how many by column."""
+
+    rows: int
+    unread: int
+    columns: dict[str, int]
+
+
+def count_unread_rows(data: Any, declared: Declaration, names: tuple[str, ...]) -> UnreadCounts:
+    """Rows with an entry that is empty, no number, or no listed category where nothing is declared for others."""
+    read = Encoder(declared, names, one_row_a_unit=False).read(data)
+    unread = {name: _unread(read, name, declared.schema[name]) for name in names}
+    columns = {name: int(cells.sum()) for name, cells in unread.items() if cells.any()}
+    return UnreadCounts(len(read), int(np.any([*unread.values()], axis=0).sum()), columns)
+
+
+def _unread(read: Encoded, name: str, column: Column) -> NDArray[np.bool_]:
+    if isinstance(column, Categories):
+        return np.asarray(read.codes(name) < 0)
+    return np.isnan(np.asarray(read.found[name], np.float64))
 
 
 def count_problems(data: Any, declared: Declaration) -> list[ColumnCounts]:

@@ -1,4 +1,7 @@
-"""Labels against declared classes: each record's by itself, and none of them decides which classes there are."""
+"""Labels against declared classes: each record's by itself, and none of them decides which classes there are.
+
+Decision 385.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,12 @@ class Labels:
     @property
     def declared(self) -> NDArray[Any]:
         """The classes, in the order in which they were given."""
+        if self.classes is None:
+            raise ValueError(
+                "classes is not given. The labels are private, so they are never read off the data: a label that only "
+                "one record has would tell of that record. Write all possible labels, spelt as in the data: "
+                "classes=(0, 1), classes=('no', 'yes') or classes=(False, True). Nothing was charged."
+            )
         labels = np.asarray(self.classes)
         if labels.ndim != 1 or len(labels) < 2 or len(set(labels.tolist())) != len(labels):
             raise ValueError(

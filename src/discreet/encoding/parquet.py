@@ -7,6 +7,8 @@ DuckDB does not take from Arrow are refused beside it, before anything is charge
 
 What a folder is called says something about rows in one case alone: a declared column that no file holds, but every
 folder names (Hive's ``year=2024/``).
+
+Decision 292.
 """
 
 from __future__ import annotations

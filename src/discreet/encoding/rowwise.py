@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import as_list, column_types, frame_columns, is_frame
+from discreet.mechanisms import records
 
 __all__ = ["BLOCK", "NOTHING", "entries", "map_rows"]
 
@@ -141,11 +142,9 @@ def _contents(rows: Any) -> Iterator[bytes]:
         rows = flat.view(sys.modules["torch"].uint8).numpy()
     if isinstance(rows, np.ndarray) and not rows.dtype.hasobject:
         return (row.tobytes() for row in rows)
-    return map(_pickle, zip(*map(_values, frame_columns(rows)), strict=True) if is_frame(rows) else rows)
-
-
-def _values(column: Any) -> list[Any]:
-    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.to_list())
+    if is_frame(rows):
+        return map(_pickle, zip(*map(records.entries, frame_columns(rows)), strict=True))
+    return map(_pickle, records.entries(rows))
 
 
 def _pickle(row: Any) -> bytes:

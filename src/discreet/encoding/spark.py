@@ -68,6 +68,8 @@ class Spark(Engine):
             return f"({self.days(value)} * 86400e6)"
         if kind == "zoned":
             return f"unix_micros({value})"
+        if kind not in ("time", "text"):
+            raise ValueError(f"kind is {kind!r}, but must be 'date', 'time', 'zoned' or 'text'.")
         clock = f"hour({value}) * 3600 + minute({value}) * 60"
         return (
             f"((unix_date(CAST({value} AS DATE)) * 86400L + {clock}) * 1000000 "

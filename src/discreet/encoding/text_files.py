@@ -1,5 +1,7 @@
 """Text files as columns of text: CSV, tab-separated, JSON lines. They are read as text and cast by the schema, never by
 a guess from their first lines.
+
+Decision 291.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ from discreet.encoding.parquet import literal_paths
 from discreet.errors import extra, is_whole_text
 from discreet.schema import Bounded, Categories, Column, Dates, Schema, TextForm, Times
 
-__all__ = ["header", "open_json_lines", "open_text_files", "unreadable_lines"]
+__all__ = ["detect_separator", "header", "open_json_lines", "open_text_files", "unreadable_lines"]
 
 _LONGEST_LINE = 2_000_000  # bytes: a longer one holds no row
+_ALIKE = (" \u00a0\u202f", "'\u2019")  # between thousands: spaces, apostrophes
+_SIGNS = ";\t|,"  # what separates entries in files as people have them
 
 
 def open_text_files(
@@ -35,6 +39,7 @@ def open_text_files(
             f"{_other_separator(files[0], columns)}."
         )
     check_once(names, columns)
+    _refuse_empty_categories(schema, columns)
     rows = _read_text(connection, files, len(names), separator, buffer_size=buffer)
     places = {name: f"column{names.index(name)}" for name in columns}
     form_of_date = None if form.date_format is None else _checked_format(connection, form.date_format)
@@ -42,14 +47,36 @@ def open_text_files(
     return Opened(rows.project(", ".join(read)), places, frozenset(columns), mended=True)
 
 
+def _refuse_empty_categories(schema: Schema, columns: Sequence[str]) -> None:
+    """Refuse a category that no cell can hold, whose rows would be lost."""
+    for name in columns:
+        column = schema.get(name)
+        if isinstance(column, Categories) and "" in column.values:
+            raise ValueError(
+                f"Column {name!r} has a category '', but an empty cell of a text file is missing, quoted or not: "
+                "leave '' out, and declare other= (in a schema file, other = \"...\") to count such rows."
+            )
+
+
 def _rewritten(place: str, column: Column | None, form: TextForm, form_of_date: str | None) -> str:
     """A column of text in the grammar of ``values`` and ``moments``; what is none in its own form is missing."""
     if isinstance(column, (Dates, Times)) and form_of_date is not None:
         return f"strftime(try_strptime({place}, {form_of_date}), '%Y-%m-%d %H:%M:%S.%f') AS {place}"
     numbers = isinstance(column, Bounded) or (isinstance(column, Categories) and not column.textual)
-    if numbers and form.decimal == ",":
-        return f"CASE WHEN NOT contains({place}, '.') THEN replace({place}, ',', '.') END AS {place}"
-    return place
+    return f"{_plain_number(place, form)} AS {place}" if numbers else place
+
+
+def _plain_number(place: str, form: TextForm) -> str:
+    """A text as numbers are written here: nothing between thousands, and a decimal point. One that has the decimal sign
+    of others is missing, and so is one whose thousands are no groups of three digits.
+    """
+    text, literal = place, DuckDB().literal
+    if (sign := form.between_thousands) is not None:
+        between = f"[{next((alike for alike in _ALIKE if sign in alike), sign)}]"
+        grouped = literal(rf"\s*[-+]?[0-9]{{1,3}}({between}[0-9]{{3}})+([{form.decimal}][0-9]*)?\s*")
+        bare = f"regexp_replace({place}, {literal(between)}, '', 'g')"
+        text = f"CASE WHEN regexp_full_match({place}, {grouped}) THEN {bare} ELSE {place} END"
+    return f"CASE WHEN NOT contains({text}, '.') THEN replace({text}, ',', '.') END" if form.decimal == "," else text
 
 
 def _checked_format(connection: Any, date_format: str) -> str:
@@ -104,9 +131,27 @@ def _separator(path: str) -> str:
     return "\t" if ".tsv" in path else ","
 
 
+def detect_separator(path: str) -> str | None:
+    """What separates the names in the first line of a text file; none where that is the sign of the file's ending.
+
+    The sign that gives the most names; where two give as many, somebody has to say which one it is.
+    """
+    many = {sign: len(header(path, sign)) for sign in _SIGNS}
+    most = max(many.values())
+    signs = [sign for sign, names in many.items() if names == most]
+    if most == 1:
+        return None
+    if len(signs) > 1:
+        raise ValueError(
+            f"The names in the first line of {path!r} may be separated by {' or '.join(map(repr, signs))}: say which, "
+            "by --separator."
+        )
+    return None if signs[0] == _separator(path) else signs[0]
+
+
 def _other_separator(path: str, columns: Sequence[str]) -> str:
     """What to write, where another sign separates the names."""
-    for sign in ";\t|,":
+    for sign in _SIGNS:
         if set(columns) <= set(header(path, sign)):
             return f": they are separated by {sign!r}, so write separator = {json.dumps(sign)} in the schema"
     return ""
@@ -135,6 +180,10 @@ def header(path: str, separator: str | None = None) -> list[str]:
         raise ValueError(f"{path!r} cannot be read as a text file with names in its first line ({reason}).") from None
     if not all(map(is_whole_text, names)) or any("\0" in name for name in names):
         raise ValueError(f"The first line of {path!r} is no UTF-8: save the file as UTF-8 (in Excel: CSV UTF-8).")
+    if re.fullmatch("(?i)sep=.?", (separator or _separator(path)).join(names)):
+        raise ValueError(
+            f"The first line of {path!r} is {names[0]!r}, a word for Excel, but must name the columns: take it out."
+        )
     if not any(names):
         raise ValueError(f"{path!r} has no first line of column names, but a text file needs one.")
     return names

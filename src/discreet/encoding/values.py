@@ -11,6 +11,8 @@ by byte, whatever the collation. A number is never a text: 7 and "7" are two. NU
 ones are one unit. ``identity`` writes their classes as text, because in pandas, and in lists, one column mixes kinds.
 
 *Labels*, entries of a column whose categories are text, are texts as they are and numbers as written by ``label``.
+
+Decision 101.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ with _extra("ledger"):
 
 from discreet.ledger.book import Book
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import ChainBroken, LedgerError
+from discreet.ledger.errors import AlreadyCharged, ChainBroken, LedgerError
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Overview, Remaining, Snapshot, Spent, Standing
 from discreet.ledger.verification import Verification
 
 __all__ = [
+    "AlreadyCharged",
     "Book",
     "ChainBroken",
     "Entry",

@@ -1,4 +1,4 @@
-"""What is spent, what may be, and what is left: figures that a reader can subtract."""
+"""What is spent, what may be, and what is left: figures that a reader can subtract. Decision 87."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ __all__ = ["balance"]
 
 
 def balance(spent: float, limit: float) -> tuple[str, str, str]:
-    """What is proved, what may be, and what is left, as figures that subtract: the first rounded up, the last down.
+    """What is proved, what may be, and what is left, as figures that subtract: the first rounded up to four digits, as
+    in a history, the last down; to more where nothing would seem left.
 
-    >>> balance(2.1558, 3.0), balance(0.1, 0.1), balance(float("inf"), 1.0)
-    (('2.156', '3', '0.844'), ('0.1', '0.1', '0'), ('∞', '1', '0'))
+    >>> balance(3.2009, 10.0), balance(0.1, 0.1), balance(float("inf"), 1.0)
+    (('3.201', '10', '6.799'), ('0.1', '0.1', '0'), ('∞', '1', '0'))
     """
     whole = Decimal(repr(float(limit)))
     if math.isinf(spent):
         return "∞", _plain(whole), "0"
-    unit = Decimal(1).scaleb(whole.adjusted() - 3)
-    used = (Decimal(repr(float(spent))) / unit).to_integral_value(ROUND_CEILING) * unit
+    exact = Decimal(repr(float(spent)))
+    least = whole.adjusted() - 12  # below it a difference of doubles is rounding
+    places = [value.adjusted() - more for value, more in ((exact, 3), (whole - exact, 0)) if value > 0]
+    unit = Decimal(1).scaleb(max(least, min(places, default=least)))
+    used = (exact / unit).to_integral_value(ROUND_CEILING) * unit
     used = min(used, whole) if spent <= limit else used
     return _plain(used), _plain(whole), _plain(max(Decimal(0), whole - used))
 

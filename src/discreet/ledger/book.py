@@ -1,6 +1,6 @@
 """A book: a budget that is charged before data is read, and refuses what would exceed it.
 
-Decision 272.
+Decisions 272 and 274.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.adjacency import Adjacency
@@ -16,18 +17,20 @@ from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
 from discreet.ledger.admission import count_affordable, plan_prices
 from discreet.ledger.amounts import Amounts
+from discreet.ledger.balance import balance
 from discreet.ledger.chain import Entry
-from discreet.ledger.errors import LedgerError
+from discreet.ledger.errors import AlreadyCharged, LedgerError
 from discreet.ledger.filters import largest_quote
 from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
 from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import BookNode, charge_path
-from discreet.ledger.units import Charged, charged_unit, checked_asked
+from discreet.ledger.units import Charged, charged_unit, checked_asked, checked_key
 from discreet.release import ONE_RECORD, Operation, Release, charged
 
 if TYPE_CHECKING:
+    from discreet.ledger.integrity import Keys
     from discreet.ledger.ledger import Ledger
 
 __all__ = ["Book"]
@@ -76,6 +79,18 @@ class Book:
     def __repr__(self) -> str:
         return f"<Book {self.name!r}: {self.terms.describe()}>"
 
+    def _repr_html_(self) -> str:
+        standing = Standing.of(self._path()[0])
+        spent, limit, left = balance(standing.spent.epsilon, standing.limit[0])
+        facts = {
+            "book": self.name,
+            "spent": f"ε = {spent} of {limit} at δ = {standing.limit[1]:g}, {standing.spent.entries:,} charges",
+            "left": f"ε = {left}",
+            "protects": f"{self.terms.unit} ({self.terms.adjacency})",
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(fact)}</td></tr>" for name, fact in facts.items())
+        return f"<table>{rows}</table>"
+
     # --- charging --------------------------------------------------------------------------------------------------
 
     def charge(
@@ -87,6 +102,7 @@ class Book:
         delta: float | None = None,
         reproducible: bool = False,
         asked: tuple[float, float] | None = None,
+        key: str | None = None,
     ) -> Entry:
         """Record the cost durably, before data is read, or raise ``BudgetExceeded`` and change nothing.
 
@@ -97,9 +113,15 @@ class Book:
         plan: it was fixed before any answer was seen. ``reproducible`` says that the release is made with a seed: it
         costs the same, and the history and the report say that it is not private. ``asked`` is the (epsilon, delta)
         that the release was asked for with: the book then counts it at no more than that, if the delta is a small part
-        of its own.
+        of its own. ``key`` names this one charge: a second one under it, by whatever process, is refused
+        (``AlreadyCharged``), so that whoever asks again after a crash is not charged again.
         """
-        return self._charge(event, label, "charge", unit, delta, reproducible, asked)
+        return self._charge(event, label, "charge", unit, delta, reproducible, asked, key)
+
+    def charged_under(self, key: str) -> int | None:
+        """The number of the entry that charged this book under a key; none if nothing did."""
+        with self.ledger._integrity.reading([]) as (_, seen):
+            return seen.keys.get((self.name, key))
 
     def release(self, operation: Operation, data: Any = None, *, label: str = "", rng: Any = None) -> Release[Any]:
         """Charge what the operation states, then let it read the data: the one path, ``discreet.release.charged``.
@@ -149,6 +171,7 @@ class Book:
         delta: float | None,
         reproducible: bool,
         asked_for: tuple[float, float] | None = None,
+        key: str | None = None,
     ) -> Entry:
         if not isinstance(event, Event):
             raise ValueError(f"event is a {type(event).__name__}, but must be an Event, such as an operation's .event.")
@@ -158,6 +181,8 @@ class Book:
         charged = charged_unit(self.name, self.terms, unit, label, bool(reproducible))
         if asked_for is not None:
             charged = replace(charged, asked=checked_asked(asked_for))
+        if key is not None:
+            charged = replace(charged, key=checked_key(key))
         asked = _Asked(event, label, kind, delta, charged)
         price = None if kind == "plan" else asked.usual_price(self.terms)
         while True:
@@ -189,7 +214,8 @@ class Book:
 
     def _record(self, asked: _Asked, price: Amounts) -> Entry | None:
         """Write the charge at this price, under the lock; nothing where a book on the path does not admit it."""
-        with self.ledger._write([self.name]) as writing:
+        with self.ledger._integrity.writing([self.name]) as writing:
+            self._refuse_second(writing.keys, asked.unit.key)
             path = tree.path(writing.nodes, self.name)
             if path[0].terms != self.terms:  # the price was worked out for other terms
                 raise LedgerError(
@@ -207,6 +233,12 @@ class Book:
                 event=asked.event.to_json(),
                 price=price.to_json(),
                 terms=asked.unit.to_json(),
+            )
+
+    def _refuse_second(self, keys: Keys, key: str | None) -> None:
+        if key is not None and (seq := keys.get((self.name, key))) is not None:
+            raise AlreadyCharged(
+                f"Book {self.name!r} was charged under this key before, by entry {seq}. Nothing was charged.", seq
             )
 
     # --- raising ---------------------------------------------------------------------------------------------------
@@ -227,7 +259,7 @@ class Book:
             raise ValueError(
                 "why is empty, or not of whole characters, but a raise needs its reason: the report repeats it."
             )
-        with self.ledger._write([self.name]) as writing:
+        with self.ledger._integrity.writing([self.name]) as writing:
             node = tree.path(writing.nodes, self.name)[0].raise_limit(epsilon, delta)
             terms = json.dumps({"delta": delta, "epsilon": epsilon}, sort_keys=True, separators=(",", ":"))
             return writing.advance([node], kind="raise", label=why, terms=terms)
@@ -240,11 +272,11 @@ class Book:
         It has the newest entries, and what was proved at up to so many points; its totals cover the whole history.
         """
         at = self.ledger.now()
-        with self.ledger._read() as (connection, seen):
+        with self.ledger._integrity.reading() as (connection, seen):
             return snapshot(connection, seen, self.name, ledger=self.ledger.name, at=at, newest=newest, points=points)
 
     def _path(self) -> list[BookNode]:
-        with self.ledger._read(tree.lineage(self.name)) as (connection, seen):
+        with self.ledger._integrity.reading(tree.lineage(self.name)) as (connection, seen):
             return tree.known_path(connection, seen.nodes, self.name)
 
     def spent(self) -> Spent:
@@ -266,7 +298,7 @@ class Book:
 
     def entries(self, *, below: bool = True, newest: int | None = None) -> list[Entry]:
         """The history in order: this book's and, unless ``below`` is false, that of the books in it."""
-        with self.ledger._read(tree.lineage(self.name)) as (connection, _):
+        with self.ledger._integrity.reading(tree.lineage(self.name)) as (connection, _):
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
 
     def additions(self) -> dict[int, float]:

@@ -30,7 +30,7 @@ from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.units import Charged
 
 __all__ = ["GENESIS", "START", "Entry", "Tip", "append", "check_links", "checked_tip", "follow", "judging",
-           "library_version", "parse_head", "read", "since", "tip"]  # fmt: skip
+           "library_version", "now", "parse_head", "read", "since", "tip"]  # fmt: skip
 
 GENESIS = "0" * 64
 _LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
@@ -176,7 +176,7 @@ def _only_tip(rows: Sequence[Any]) -> Tip:
     if len(rows) > 1:
         raise ChainBroken(f"The ledger has {len(rows)} heads, but a chain has one.")
     if rows and not isinstance(rows[0].seq, int):
-        raise ChainBroken("The head has no number: it was edited.")
+        raise ChainBroken("The fingerprint of the last entry (head) has no number: it was edited.")
     return (rows[0].seq, rows[0].at, rows[0].hash) if rows else START
 
 
@@ -190,6 +190,11 @@ def append(connection: sa.Connection, last: Tip, now: datetime, **columns: str) 
     else:
         connection.execute(_MOVE, {"s": entry.seq, "a": entry.at, "h": entry.hash})
     return entry
+
+
+def now() -> datetime:
+    """What the system's clock says."""
+    return datetime.now(UTC)
 
 
 def _stamp(now: datetime) -> str:

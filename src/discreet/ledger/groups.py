@@ -68,9 +68,9 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None, rows: 
         total = total + _leaf(leaf, adjacency, rows) * count
     if all(value == math.inf for value in (total.pure, total.mu2, *total.renyi)):
         raise UnsupportedEvent(
-            f"No filter has a finite price for this event and {rows:,} rows at once: sampled and parallel events have "
-            "one only as a whole. Give charge(..., delta=) a part of the book's delta, or plan the event in a "
-            "book that is still fresh."
+            f"No accounting rule (filter) has a finite price for this event and {rows:,} rows at once: sampled and "
+            "parallel events have one only as a whole. Give charge(..., delta=) a part of the book's delta, or plan "
+            "the event in a book that is still fresh."
         )
     return total
 

@@ -24,35 +24,44 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TypeAlias
 
 import sqlalchemy as sa
 
-from discreet.ledger import chain, schema, tree
+from discreet.forks import here
+from discreet.ledger import chain, rules, schema, tree
+from discreet.ledger.amounts import NOTHING
 from discreet.ledger.chain import Entry, Tip
 from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.store import Store, Versions
+from discreet.ledger.terms import Terms
 from discreet.ledger.tree import BookNode
 from discreet.ledger.verification import Replay
-from discreet.sessions import here
 
-__all__ = ["IntegrityCheck", "Verified"]
+__all__ = ["IntegrityCheck", "Verified", "Writing"]
 
 PER_CHARGE = 32  # old entries that are read again, on average, though nobody is known to have written
 EVERY = 8  # charges between two such readings: one statement for many entries
+_BLANK = dict.fromkeys(("label", "event", "price", "terms", "epsilon", "delta", "fraction", "proof"), "")
+
+Keys: TypeAlias = Mapping[tuple[str, str], int]  # the entry that charged a book under a key
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
     """What a transaction may rely on: the last entry, the books by name, and how many of the charges of each were made
-    with a seed. ``broken`` says why none of it can be relied on, where it was asked for anyway."""
+    with a seed; the entry of each key. ``broken`` says why none of it can be relied on, where it was asked for anyway.
+    """
 
     tip: Tip
     nodes: Mapping[str, BookNode]
     seeded: Mapping[str, int]
     broken: str = ""
+    keys: Keys = field(default_factory=dict)
 
     @property
     def head(self) -> str:
@@ -71,11 +80,54 @@ def read_unverified(connection: sa.Connection, names: Collection[str] | None, re
     return Verified(tuple(heads[0]) if heads else chain.START, nodes, seeded, reason)
 
 
-class IntegrityCheck:
-    """What this process knows of a ledger to be true."""
+class Writing:
+    """The only writer of a ledger that was found to be what was written: ``nodes`` are the books it may change."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(
+        self,
+        connection: sa.Connection,
+        last: Tip,
+        nodes: dict[str, BookNode],
+        keys: Keys,
+        who: str,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.nodes, self.keys = nodes, keys
+        self.entries: list[Entry] = []
+        self.moved: list[BookNode] = []  # by the one charge that was made
+        self._connection, self._last, self._who, self._clock = connection, last, who, clock
+
+    def open(self, name: str, terms: Terms) -> None:
+        """Make a book that is not there yet."""
+        above = tree.lineage(name)[1:]
+        row = {"name": name, "parent": above[0] if above else None, "terms": terms.to_json(), "entries": 0}
+        self._connection.execute(sa.insert(schema.books), row | {"amounts": NOTHING.to_json()})
+        self.append(book=name, kind="open", terms=terms.to_json())
+
+    def advance(self, moved: list[BookNode], **columns: str) -> Entry:
+        """Write where these books stand now, and the entry that says why, in the nearest of them."""
+        tree.save(self._connection, moved)
+        entry = self.append(book=moved[0].name, **tree.outcome(moved[0]), **columns)
+        self.moved = moved if len(self.entries) == 1 else []
+        return entry
+
+    def append(self, **columns: str) -> Entry:
+        """Write one entry after the last."""
+        stamps = {"who": self._who, "version": chain.library_version(), "rules": rules.CURRENT}
+        entry = chain.append(self._connection, self._last, self._clock(), **(_BLANK | stamps | columns))
+        self._last = entry.seq, entry.at, entry.hash
+        self.entries.append(entry)
+        return entry
+
+
+class IntegrityCheck:
+    """What this process knows of a ledger to be true, which is asked before anything is read and before any charge.
+
+    ``who`` and ``clock`` are written into entries. With ``anyway``, what is not what was written is read all the same.
+    """
+
+    def __init__(self, store: Store, who: str, clock: Callable[[], datetime], *, anyway: bool = False) -> None:
+        self._store, self._who, self._clock, self._anyway = store, who, clock, anyway
         self._known = (0, chain.GENESIS)  # the last head that was found right: never forgotten
         self._renew()
 
@@ -98,9 +150,7 @@ class IntegrityCheck:
                 pass
 
     @contextmanager
-    def reading(
-        self, names: Iterable[str] | None = None, *, anyway: bool = False
-    ) -> Iterator[tuple[sa.Connection, Verified]]:
+    def reading(self, names: Iterable[str] | None = None) -> Iterator[tuple[sa.Connection, Verified]]:
         """A read transaction on a ledger that is what was written, and the books of these names (or all) as they stand
         in it. ``ChainBroken`` if it is not; with ``anyway``, what the tables say, and why it cannot be relied on."""
         if self._home != here():  # a copy, perhaps of something half-written
@@ -112,7 +162,7 @@ class IntegrityCheck:
                 try:
                     seen = self._look(connection, wanted, known)
                 except LedgerError as reason:
-                    if not anyway:
+                    if not self._anyway:
                         raise
                     seen = read_unverified(connection, wanted, str(reason))
                 if seen is not None:
@@ -126,15 +176,22 @@ class IntegrityCheck:
             if known[0] <= tip[0] < self._replay.seq:
                 return None
             self._check(connection, tip, names, known, write=False)
-            return Verified(tip, self._replay.books_named(names), self._replay.seeds(names))
+            return Verified(tip, self._replay.books_named(names), self._replay.seeds(names), keys=self._replay.keys)
 
-    def check(self, connection: sa.Connection, names: set[str]) -> tuple[Tip, dict[str, BookNode]]:
-        """Inside the write transaction: the last entry, and the books of these names that there are; ``ChainBroken``
-        if the ledger is not what was written. The names of all books above must be among them."""
-        with self._lock, self._whole():
-            tip = chain.checked_tip(connection)
-            self._check(connection, tip, names, self._known, write=True)
-            return tip, self._replay.books_named(names)
+    @contextmanager
+    def writing(self, books: Iterable[str]) -> Iterator[Writing]:
+        """A write transaction that may change these books and those above them, on a ledger that is what was written;
+        ``ChainBroken`` if it is not."""
+        self.read_history()
+        names = {above for name in books for above in tree.lineage(name)}
+        with self._store.write() as connection:
+            with self._lock, self._whole():
+                tip = chain.checked_tip(connection)
+                self._check(connection, tip, names, self._known, write=True)
+                nodes = self._replay.books_named(names)
+            writing = Writing(connection, tip, nodes, self._replay.keys, self._who, self._clock)
+            yield writing
+        self._note_commit(writing)
 
     def _check(self, connection: sa.Connection, tip: Tip, names: Collection[str] | None, known: tuple[int, str], *,
                write: bool) -> None:  # fmt: skip
@@ -152,14 +209,21 @@ class IntegrityCheck:
         compared = names if alone else None
         self._replay.compare(tip, tree.rows(connection, compared), compared)
 
-    def note_commit(self, entries: Sequence[Entry]) -> None:
-        """After the commit of these entries: from now on they must be there."""
-        if not entries:
+    def _note_commit(self, writing: Writing) -> None:
+        """After the commit: from now on the entries must be there. Where the books on the path of a single charge stand
+        is known; other entries are replayed.
+        """
+        if not writing.entries:
             return
+        last = writing.entries[-1]
         with self._lock, self._whole():
-            self._known = max(self._known, (entries[-1].seq, entries[-1].hash))
-            if entries[0].seq == self._replay.seq + 1:  # otherwise another thread has read them already
-                self._replay.read(entries)
+            self._known = max(self._known, (last.seq, last.hash))
+            if writing.entries[0].seq != self._replay.seq + 1:
+                return  # another thread has read them already
+            if writing.moved:
+                self._replay.take_over(last, writing.moved)
+            else:
+                self._replay.read(writing.entries)
 
     def _read(self, connection: sa.Connection, known: tuple[int, str]) -> None:
         """Replay what is new."""

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike, fspath
 from os.path import splitdrive
 
-import sqlalchemy as sa
-
 from discreet.adjacency import Adjacency
-from discreet.ledger import chain, rules, schema, tree
-from discreet.ledger.amounts import NOTHING
+from discreet.ledger import chain, tree
 from discreet.ledger.book import Book
-from discreet.ledger.chain import Entry, Tip
+from discreet.ledger.chain import Entry
 from discreet.ledger.errors import LedgerError
 from discreet.ledger.filters import USUAL
-from discreet.ledger.integrity import IntegrityCheck, Verified
+from discreet.ledger.integrity import IntegrityCheck
 from discreet.ledger.snapshot import Overview, overview
 from discreet.ledger.store import Store
 from discreet.ledger.terms import Terms, check_name
@@ -27,41 +23,9 @@ from discreet.ledger.tree import BookNode
 from discreet.ledger.verification import Verification, verify
 from discreet.release import ONE_RECORD
 
-__all__ = ["Ledger"]
+__all__ = ["Ledger", "user_name"]
 
 _OTHER_PARTS = "The partition {!r} exists with other parts. Parts are fixed when they are declared."
-_BLANK = dict.fromkeys(("label", "event", "price", "terms", "epsilon", "delta", "fraction", "proof"), "")
-
-
-class Writing:
-    """The only writer of a ledger that was found to be what was written: ``nodes`` are the books it may change."""
-
-    def __init__(self, ledger: Ledger, connection: sa.Connection, last: Tip, nodes: dict[str, BookNode]) -> None:
-        self.nodes = nodes
-        self.entries: list[Entry] = []
-        self._ledger = ledger
-        self._connection = connection
-        self._last = last
-
-    def open(self, name: str, terms: Terms) -> None:
-        """Make a book that is not there yet."""
-        above = tree.lineage(name)[1:]
-        row = {"name": name, "parent": above[0] if above else None, "terms": terms.to_json(), "entries": 0}
-        self._connection.execute(sa.insert(schema.books), row | {"amounts": NOTHING.to_json()})
-        self.append(book=name, kind="open", terms=terms.to_json())
-
-    def advance(self, moved: list[BookNode], **columns: str) -> Entry:
-        """Write where these books stand now, and the entry that says why, in the nearest of them."""
-        tree.save(self._connection, moved)
-        return self.append(book=moved[0].name, **tree.outcome(moved[0]), **columns)
-
-    def append(self, **columns: str) -> Entry:
-        """Write one entry after the last."""
-        stamps = {"who": self._ledger.who, "version": chain.library_version(), "rules": rules.CURRENT}
-        entry = chain.append(self._connection, self._last, self._ledger._clock(), **(_BLANK | stamps | columns))
-        self._last = entry.seq, entry.at, entry.hash
-        self.entries.append(entry)
-        return entry
 
 
 class Ledger:
@@ -99,11 +63,10 @@ class Ledger:
         anyway: bool = False,
     ) -> None:
         # as systems name users
-        self.who = (_user() if who is None else who).encode("utf-8", "backslashreplace").decode()
-        self._clock = clock or (lambda: datetime.now(UTC))
+        self.who = (user_name() if who is None else who).encode("utf-8", "backslashreplace").decode()
+        self._clock = clock or chain.now
         self._store = Store(_address(url), create=create)
-        self._integrity = IntegrityCheck(self._store)
-        self._anyway = anyway
+        self._integrity = IntegrityCheck(self._store, self.who, self._clock, anyway=anyway)
 
     def __repr__(self) -> str:
         return f"<Ledger {self._store.name}>"
@@ -150,24 +113,24 @@ class Ledger:
 
     def book(self, name: str) -> Book:
         """A book that exists, by its name or path (``census/alice``)."""
-        with self._read(tree.lineage(name)) as (connection, seen):
+        with self._integrity.reading(tree.lineage(name)) as (connection, seen):
             return Book(self, name, tree.known_path(connection, seen.nodes, name)[0].terms)
 
     def books(self, inside: Book | None = None) -> list[Book]:
         """The outermost books, or those directly inside one, by name."""
         above = inside.name if inside else None
-        with self._read() as (_, seen):
+        with self._integrity.reading() as (_, seen):
             nodes = sorted(seen.nodes.values(), key=lambda node: node.name)
         return [Book(self, node.name, node.terms) for node in nodes if tree.parent(node.name) == above]
 
     def overview(self, name: str | None = None) -> Overview:
         """Where all books stand, or one and those inside it, and the head, in one read transaction."""
-        with self._read() as (connection, seen):
+        with self._integrity.reading() as (connection, seen):
             return overview(connection, seen, name)
 
     def head(self) -> str:
         """Number and hash of the last entry. Keep it elsewhere: a cut or rewritten ledger cannot reproduce it."""
-        with self._read(()) as (_, seen):
+        with self._integrity.reading(()) as (_, seen):
             return seen.head
 
     def verify(self, head: str | None = None, *, progress: Callable[[float], object] | None = None) -> Verification:
@@ -185,7 +148,7 @@ class Ledger:
 
     def entries(self) -> list[Entry]:
         """The whole history in order."""
-        with self._read() as (connection, _):
+        with self._integrity.reading() as (connection, _):
             return list(chain.read(connection))
 
     def close(self) -> None:
@@ -198,28 +161,14 @@ class Ledger:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _read(self, names: Iterable[str] | None = None) -> AbstractContextManager[tuple[sa.Connection, Verified]]:
-        """A read transaction on a ledger found to be what was written, with the books of these names, or all."""
-        return self._integrity.reading(names, anyway=self._anyway)
-
-    @contextmanager
-    def _write(self, books: Iterable[str]) -> Iterator[Writing]:
-        """A write transaction that may change these books, on a ledger found to be what was written."""
-        self._integrity.read_history()
-        with self._store.write() as connection:
-            names = {above for name in books for above in tree.lineage(name)}
-            writing = Writing(self, connection, *self._integrity.check(connection, names))
-            yield writing
-        self._integrity.note_commit(writing.entries)
-
     def _open(self, wanted: dict[str, Terms], partition: str | None = None, *, any_filter: bool = False) -> list[Book]:
         """Make the books that are missing, all in one transaction; those that exist must have these terms, whatever
         their filter is where ``any_filter`` says so.
         """
-        with self._read(wanted) as (_, seen):  # the common case needs no lock, and works on a read-only file
+        with self._integrity.reading(wanted) as (_, seen):  # the usual case: no lock, and a read-only file will do
             found = dict(seen.nodes)
         if set(found) != set(wanted):
-            with self._write(wanted) as writing:
+            with self._integrity.writing(wanted) as writing:
                 found = {name: writing.nodes[name] for name in wanted if name in writing.nodes}
                 if partition in found:
                     raise LedgerError(_OTHER_PARTS.format(partition))
@@ -240,7 +189,7 @@ class Ledger:
         return [Book(self, name, terms) for name, terms in wanted.items()]
 
     def _check_parts(self, partition: str, count: int) -> None:
-        with self._read() as (_, seen):
+        with self._integrity.reading() as (_, seen):
             if sum(tree.parent(name) == partition for name in seen.nodes) != count:
                 raise LedgerError(_OTHER_PARTS.format(partition))
 
@@ -271,7 +220,8 @@ def _remedy(there: BookNode, asked: Terms) -> str:
     )
 
 
-def _user() -> str:
+def user_name() -> str:
+    """The name of the operating system's user, as entries bear it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container without an entry for its user

@@ -47,9 +47,9 @@ def price(event: Event, adjacency: Adjacency, delta: float | None = None) -> Amo
     total = _EVERYTHING if resolved.slack else _total(resolved.parts)
     if all(value == math.inf for value in (total.pure, total.mu2, *total.renyi)):
         raise UnsupportedEvent(
-            "No filter has a finite price for this event: it has too little noise for one, or leaves of kinds that no "
-            "single theorem covers. Nothing was released. Use more noise; or give charge(..., delta=) a part of the "
-            "book's delta, and the tight account prices the event as a whole."
+            "No accounting rule (filter) has a finite price for this event: it has too little noise for one, or leaves "
+            "of kinds that no single theorem covers. Nothing was released. Use more noise; or give charge(..., delta=) "
+            "a part of the book's delta, and the tight account prices the event as a whole."
         )
     return total
 

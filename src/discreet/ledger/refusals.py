@@ -1,7 +1,7 @@
 """Why a charge is refused: which book, which limit, what is left of it, and what to do.
 
 Everything said follows from prices, which are public. A release that is said to fit was tried: the books on the way up
-would admit it now.
+would allow it now.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIGITS = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def refusal(path: list[BookNode], price: Amounts, label: str, rows: int = 1) -> str:
-    """What the analyst is told of a charge that the books on the way up do not admit."""
+    """What the analyst is told of a charge that the books on the way up do not allow."""
     if (price.pure == math.inf or price.delta or price.quoted) and (without := pure_only(path, label)):
         return without
     moved = zip(path, tree.advance(path, price), strict=True)
@@ -41,12 +41,12 @@ def refusal(path: list[BookNode], price: Amounts, label: str, rows: int = 1) -> 
 
 
 def _why(node: BookNode, named: str) -> str:
-    """What the charge would have done to the book, which stands here as if it had been admitted."""
+    """What the charge would have done to the book, which stands here as if it had been allowed."""
     stage, delta = node.stage, float(node.stage.delta)
     if overdraws_delta(stage.limit, stage.amounts):
         return (
-            f"{named} would use more of delta={delta:g} for events that may fail outright than the filter "
-            f"{node.terms.filter!r} of book {node.name!r} allows."
+            f"{named} would use more of delta={delta:g} for events that may fail outright than the "
+            f"accounting rule (filter) {node.terms.filter!r} of book {node.name!r} allows."
         )
     total = stage.read().epsilon
     if total == math.inf:
@@ -55,8 +55,19 @@ def _why(node: BookNode, named: str) -> str:
             f"{named} has no finite epsilon at delta={left:g}, which is what plans left of book {node.name!r} with "
             f"limit delta={delta:g}."
         )
-    above = f"above the limit {float(stage.epsilon):g} of book {node.name!r}"
-    return f"{named} would raise epsilon to {total:.3f} at delta={delta:g}, {above}."
+    limit = float(stage.epsilon)
+    above = f"above the limit {limit:g} of book {node.name!r}"
+    return f"{named} would raise epsilon to {_above_text(total, limit)} at delta={delta:g}, {above}."
+
+
+def _above_text(total: float, limit: float) -> str:
+    """A total with three decimals, or as many as it takes to see that it is above the limit.
+
+    >>> _above_text(1.1, 1.0), _above_text(1.0001, 1.0), _above_text(1.00002, 1.0)
+    ('1.100', '1.0001', '1.00002')
+    """
+    texts = (f"{total:.{digits}f}" for digits in range(3, 20))
+    return next((text for text in texts if float(text) > limit), repr(total))
 
 
 def pure_only(path: list[BookNode], label: str) -> str | None:
@@ -81,7 +92,7 @@ def _label_text(label: str) -> str:
 
 
 def _room(path: list[BookNode], refusing: BookNode, rows: int) -> str:
-    """What the refusing book has left, as one subtracts, and the largest releases that would be admitted now."""
+    """What the refusing book has left, as one subtracts, and the largest releases that would be allowed now."""
     stage = refusing.stage
     _, _, left = balance(stage.read().epsilon, float(stage.epsilon))
     delta = float(stage.limit.less(stage.amounts).delta)
@@ -90,12 +101,12 @@ def _room(path: list[BookNode], refusing: BookNode, rows: int) -> str:
     noisy = _largest(path, lambda size: events.Gaussian(noise_multiplier=1 / size), delta, rows) if delta else ""
     if not pure and not noisy:
         return f"{told} Nothing more fits."
-    fits = (pure and f"epsilon={pure} without delta", noisy and f"{noisy} with Gaussian noise")
+    fits = (pure and f"{pure} without delta", noisy and f"{noisy} with Gaussian noise")
     return f"{told} A release fits up to {', or '.join(filter(None, fits))}."
 
 
 def _fits(path: list[BookNode], event: Event, rows: int) -> bool:
-    """Whether a charge of the event would be admitted, as it is or as a plan."""
+    """Whether a charge of the event would be allowed, as it is or as a plan."""
     adjacency: Adjacency = path[0].terms.adjacency
     try:
         if charge_path(path, groups.price(event, adjacency, None, rows)):
@@ -106,12 +117,15 @@ def _fits(path: list[BookNode], event: Event, rows: int) -> bool:
 
 
 def _largest(path: list[BookNode], family: Callable[[float], Event], delta: float, rows: int) -> str:
-    """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon."""
+    """About the largest event of a family that grows with its parameter, and never a larger one: its own epsilon.
+    Where all that were tried fit, it is said that larger ones may.
+    """
     high = _LARGEST  # not the limit: with much of delta more than it may fit
     low = min(high, *(float(node.stage.epsilon) for node in path if node.enforces)) * _SMALLEST
     if not _fits(path, family(low), rows):
         return ""
-    if _fits(path, family(high), rows):
+    least = _fits(path, family(high), rows)
+    if least:
         low = high
     while low * _CLOSE < high:
         middle = math.sqrt(low * high)
@@ -125,4 +139,4 @@ def _largest(path: list[BookNode], family: Callable[[float], Event], delta: floa
     if not 0 < epsilon < math.inf:
         return ""
     shown = f"{Context(prec=3, rounding=ROUND_FLOOR).create_decimal(repr(epsilon)).normalize():f}"
-    return f"epsilon={shown} at delta={delta:g}" if delta else shown
+    return f"{'at least ' if least else ''}epsilon={shown}" + (f" at delta={delta:g}" if delta else "")

@@ -15,17 +15,20 @@ from functools import lru_cache
 
 from discreet.adjacency import Adjacency
 from discreet.errors import UnsupportedEvent
-from discreet.events import BallsInBins, Event
+from discreet.events import BallsInBins, Event, KeptBins, Parallel
 from discreet.ledger import groups, pricing
 from discreet.ledger.amounts import ORDERS, Amounts, Number
 from discreet.ledger.errors import ChainBroken, LedgerError
 
 __all__ = ["BEFORE", "CURRENT", "check_price"]
 
-CURRENT = "2"  # written into every entry; a change of prices needs another name, and a way to judge this one
+CURRENT = "3"  # written into every entry; a change of prices needs another name, and a way to judge this one
+ONE_LATTICE = "2"  # parallel parts shared a lattice, and passes had a coarser one: both cost more than today
 UNQUOTED = "1"  # none with a quote; passes in random bins were not amplified, and cost more than today
 BEFORE = ""  # entries from before prices were tied to events: some were low, so these must reach today's price
 
+_COARSER = (Parallel.tag, BallsInBins.tag, KeptBins.tag)
+_DEARER = {ONE_LATTICE: _COARSER, UNQUOTED: _COARSER}  # what cost more by earlier rules
 _ROUNDING = Fraction(1, 10**9)
 _UNITS = 16  # of 1e-15, for what numerics give near zero
 # The least room of each number: none for sums of parameters, which a book may keep smaller than any fixed room.
@@ -36,7 +39,7 @@ _LEAST = (Fraction(_UNITS, 10**15), *(Fraction(0),) * 4, *(Fraction(_UNITS),) * 
 def check_price(event: str, price: str, adjacency: Adjacency, rules: str, rows: int = 1) -> Amounts:
     """The recorded price, if its rules give it for this event and so many rows at once; otherwise ``ChainBroken``, or
     ``LedgerError`` where this version cannot judge."""
-    if rules not in (CURRENT, UNQUOTED, BEFORE):
+    if rules not in (CURRENT, *_DEARER, BEFORE):
         raise LedgerError(
             f"was priced by the rules {rules!r}, which this version of discreet does not know: it cannot be "
             "judged. Upgrade discreet."
@@ -45,9 +48,9 @@ def check_price(event: str, price: str, adjacency: Adjacency, rules: str, rows: 
     pricing.refuse_nonprivate(cost)
     if min(_numbers(recorded)) < 0:
         raise ChainBroken("has a price below zero, but there are no refunds.")
-    if recorded.quoted and rules != CURRENT:
+    if recorded.quoted and rules in (UNQUOTED, BEFORE):
         raise ChainBroken("has a quote, but there were none when it was written.")
-    more = rules == BEFORE or (rules == UNQUOTED and BallsInBins.tag in event)
+    more = rules == BEFORE or any(tag in event for tag in _DEARER.get(rules, ()))
     if not any(_agrees(recorded, expected, more) for expected in _prices(cost, recorded, adjacency, rows)):
         raise ChainBroken("has a price that does not follow from its event.")
     return recorded

@@ -30,12 +30,12 @@ with extra("ledger"):
     from sqlalchemy import event as hooks
     from sqlalchemy import exc
 
-from discreet.ledger import forks, schema
+from discreet.forks import Turn, here
+from discreet.ledger import schema
 from discreet.ledger.address import Address
 from discreet.ledger.errors import LedgerError
-from discreet.sessions import here
 
-__all__ = ["Store", "Versions"]
+__all__ = ["Store", "Versions", "connect"]
 
 _PATIENCE = 120.0  # seconds to wait for another writer before giving up
 
@@ -71,14 +71,14 @@ class Store:
         self._sqlite = self.address.sqlite
         self._home = here()
         self._written = 0  # write transactions of this object
-        self._turn: forks.Turn | None = None
+        self._turn: Turn | None = None
         if self._sqlite:  # one transaction at a time in this process
             file = self.address.file
-            self._turn = forks.Turn(str(file.resolve()) if file else "")
+            self._turn = Turn(str(file.resolve()) if file else "", LedgerError)
             if file:
                 self._make_file(file, create)
         with extra("postgres"):
-            self._engine = self._connect()
+            self._engine = connect(self.address)
         self._prepare(create)
 
     @property
@@ -97,22 +97,6 @@ class Store:
                 return  # with the permissions its owner gave it
             except OSError as error:
                 raise LedgerError(f"The ledger at {self.name} cannot be opened: {error.strerror}.") from error
-
-    def _connect(self) -> sa.Engine:
-        try:
-            if not self._sqlite:
-                arguments = {"connect_timeout": int(_PATIENCE)} | self.address.arguments
-                return sa.create_engine(self.address.url, pool_pre_ping=True, connect_args=arguments)
-            arguments = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
-            pool = {"poolclass": sa.StaticPool} if self.address.memory else {}
-            engine = sa.create_engine(self.address.url, connect_args=arguments, **pool)
-        except exc.ArgumentError:  # SQLAlchemy's own words would quote the address
-            raise ValueError(
-                "url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'."
-            ) from None
-        hooks.listen(engine, "connect", _durable)
-        hooks.listen(engine, "begin", _begin)
-        return engine
 
     def _prepare(self, create: bool) -> None:
         with self.read() as connection:
@@ -230,11 +214,28 @@ _MEANINGS = {
     "read-only": "cannot be written: it is read-only",
     "unable to open": "cannot be opened: check the path and its permissions",
     "not a database": "is not a database: the file is damaged or of another kind",
-    "malformed": "is damaged: restore it from a copy and verify that copy against an anchored head",
+    "malformed": "is damaged: restore it from a copy and verify that copy against a fingerprint (head) that you kept",
     "locked": f"was locked by another process for more than {_PATIENCE:g} seconds",
     "lock timeout": "was locked by another process for longer than it waits",
     "append-only": "is append-only",
 }
+
+
+def connect(address: Address | str) -> sa.Engine:
+    """Connections to a database whose commits are on the disk: transactions that write say so, and wait for others."""
+    address = Address.parse(address) if isinstance(address, str) else address
+    try:
+        if not address.sqlite:
+            arguments = {"connect_timeout": int(_PATIENCE)} | address.arguments
+            return sa.create_engine(address.url, pool_pre_ping=True, connect_args=arguments)
+        arguments = {"timeout": _PATIENCE, "isolation_level": None, "check_same_thread": False}
+        pool = {"poolclass": sa.StaticPool} if address.memory else {}
+        engine = sa.create_engine(address.url, connect_args=arguments, **pool)
+    except exc.ArgumentError:  # SQLAlchemy's own words would quote the address
+        raise ValueError("url names a driver that cannot be loaded: begin with 'sqlite:' or 'postgresql:'.") from None
+    hooks.listen(engine, "connect", _durable)
+    hooks.listen(engine, "begin", _begin)
+    return engine
 
 
 def _careful(patience: float) -> str:

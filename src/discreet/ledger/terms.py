@@ -109,7 +109,7 @@ class Terms:
         words = f"epsilon={self.epsilon:g}, delta={self.delta:g}, {self.adjacency}"
         rows = f", rows_per_unit={self.rows_per_unit}" if self.rows_per_unit is not None else ""
         top = f", at most ({self.max_epsilon:g}, {self.max_delta:g}) by raises" if self.max_epsilon is not None else ""
-        return f"{words}, unit={self.unit!r}{rows}, filter={self.filter!r}{top}"
+        return f"{words}, unit={self.unit!r}{rows}, accounting rule (filter) {self.filter!r}{top}"
 
 
 def check_name(name: str) -> str:

@@ -7,10 +7,12 @@ Decision 24.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -21,8 +23,12 @@ from discreet.ledger.filters import admits
 from discreet.ledger.stages import Stage
 from discreet.ledger.terms import LARGEST, Terms
 
+if TYPE_CHECKING:
+    from discreet.ledger.chain import Entry
+
 __all__ = [
     "BookNode",
+    "LedgerState",
     "advance",
     "charge_path",
     "known_path",
@@ -194,3 +200,71 @@ def save(connection: sa.Connection, nodes: Iterable[BookNode]) -> None:
     for node in nodes:
         totals = node.amounts.to_json() + (f"\n{node.since.to_json()}" if node.since else "")
         connection.execute(_ADVANCE, {"n": node.name, "a": totals, "e": node.entries})
+
+
+class LedgerState:
+    """What is known of a ledger: its last entry, every book, and how many charges of each were made with a seed.
+
+    Entries that others wrote are replayed (``verification.Replay``, a state that grows by reading); what this process
+    has just committed is known, and is taken over.
+    """
+
+    def __init__(self, start: tuple[int, str, str]) -> None:
+        self.nodes: dict[str, BookNode] = {}
+        self.seq, self.at, self.hash = start
+        self._declaring = ""  # the partition whose parts come next
+        self._seeded: Counter[str] = Counter()  # charges of a book, and of those inside it, made with a seed
+        self.keys: dict[tuple[str, str], int] = {}  # the entry that charged a book under a key
+
+    def take_over(self, last: Entry, moved: Iterable[BookNode]) -> None:
+        """One charge further: the entry that this process has just committed, and where the books on its path stand."""
+        self.seq, self.at, self.hash = last.seq, last.at, last.hash
+        self._declaring = ""
+        charged = {node.name: node for node in moved}
+        self.nodes.update(charged)
+        self._seeded.update(list(charged) if last.seeded else [])  # by name: a mapping would be added up
+        self.note_key(last)
+
+    def note_key(self, entry: Entry) -> None:
+        """Remember the key of a charge, if it has one; a second charge of the same book under it is refused."""
+        key = entry.unit.key if entry.unit else None
+        if key is not None and self.keys.setdefault((entry.book, key), entry.seq) != entry.seq:
+            raise ChainBroken(f"charges book {entry.book!r} a second time under one key.")
+
+    def books_named(self, names: Iterable[str] | None = None) -> dict[str, BookNode]:
+        """The books of these names that there are, or all."""
+        if names is None:
+            return dict(self.nodes)
+        return {name: self.nodes[name] for name in names if name in self.nodes}
+
+    def seeds(self, names: Iterable[str] | None = None) -> dict[str, int]:
+        """How many charges of these books, or of all, were made with a seed."""
+        return {name: self._seeded[name] for name in self.books_named(names)}
+
+    def compare(
+        self, tip: tuple[int, str, str], rows: Iterable[sa.Row[Any]], names: Iterable[str] | None = None
+    ) -> None:
+        """Raise unless the head, and the rows of the books of these names (or of all), follow from the entries."""
+        if tip != (self.seq, self.at, self.hash):
+            raise ChainBroken(f"The last entry is {self.seq}, but the head says otherwise: the tail was cut or edited.")
+        stored = {row.name: row for row in rows}
+        for name in (stored.keys() | self.nodes.keys()) if names is None else names:
+            if (name in stored) != (name in self.nodes):
+                raise ChainBroken(f"Book {name!r} is in the table of books or in the entries, but not in both.")
+            if name in stored:
+                self._compare_book(stored[name])
+
+    def _compare_book(self, row: sa.Row[Any]) -> None:
+        above = lineage(row.name)[1:]
+        if row.parent != (above[0] if above else None) or not _same(parse(row), self.nodes[row.name]):
+            raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
+
+
+def _same(stored: BookNode, replayed: BookNode) -> bool:
+    """Equal, but for the reading at which a raise ended a stage: a float."""
+    if stored.since is None or replayed.since is None:
+        return stored == replayed
+    if not math.isclose(stored.since.before_epsilon, replayed.since.before_epsilon, rel_tol=1e-9):
+        return False
+    since = replace(stored.since, before_epsilon=replayed.since.before_epsilon)
+    return replace(stored, since=since) == replayed

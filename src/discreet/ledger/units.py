@@ -17,7 +17,7 @@ from discreet.errors import UnitMismatch, choice, number, positive
 from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD, Enforced, unit_name
 
-__all__ = ["Charged", "charged_unit", "checked_asked", "suits"]
+__all__ = ["Charged", "charged_unit", "checked_asked", "checked_key", "suits"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ class Charged:
     bounded what a unit contributes), ``"said"`` (the user's word), ``"converted"`` (a row's cost, restated for ``rows``
     of them). ``reproducible`` says whether the release is made with a seed; none: a version wrote it that kept no word
     of that. ``asked`` is the (epsilon, delta) that the release was asked for with, where it was; for reading only,
-    since prices follow from events.
+    since prices follow from events. ``key`` is the caller's name of this one charge, where there was one: a book is
+    charged once for each.
     """
 
     unit: str
@@ -36,10 +37,12 @@ class Charged:
     rows: int = 1
     reproducible: bool | None = None
     asked: tuple[float, float] | None = None
+    key: str | None = None
 
     def to_json(self) -> str:
-        """Canonical JSON; without ``asked`` where nothing was."""
-        kept = {name: value for name, value in asdict(self).items() if name != "asked" or value is not None}
+        """Canonical JSON; without ``asked`` and ``key`` where nothing was."""
+        optional = ("asked", "key")
+        kept = {name: value for name, value in asdict(self).items() if name not in optional or value is not None}
         return json.dumps(kept, sort_keys=True, separators=(",", ":"))
 
     @staticmethod
@@ -56,7 +59,7 @@ class Charged:
             "record": "",
             "enforced": ", bounded by the library",
             "said": ", as the caller said",
-            "converted": f", up to {self.rows:,} a unit",
+            "converted": f", up to {self.rows:,} per unit",
         }
         return self.unit + choice("by", self.by, words)
 
@@ -69,22 +72,31 @@ def checked_asked(asked: object) -> tuple[float, float]:
     return positive("asked epsilon", epsilon), number("asked delta", delta, low=0, high=1, open_high=True)
 
 
+def checked_key(key: object) -> str:
+    """A charge's own name: printable, plain text of at most 200 characters."""
+    if not isinstance(key, str) or not 0 < len(key) <= 200 or not key.isascii() or not key.isprintable():
+        raise ValueError("key must be 1 to 200 printable characters of ASCII: the name of one charge.")
+    return key
+
+
 def charged_unit(book: str, terms: Terms, unit: str, label: str, reproducible: bool = False) -> Charged:
     """How a charge in ``unit`` counts in a book, or the refusal."""
-    asked, enforced = unit_name(unit), isinstance(unit, Enforced)
-    if enforced and asked == ONE_RECORD:
+    enforced = isinstance(unit, Enforced)
+    if not isinstance(unit, str) or unit != terms.unit:  # the book's own name was checked when it was opened
+        unit = unit_name(unit)
+    if enforced and unit == ONE_RECORD:
         raise UnitMismatch(
             f"{label!r} protects a unit whose column is called {ONE_RECORD!r}, which is what books call a row. "
             "Nothing was released. Rename the column."
         )
-    if asked == terms.unit:
-        by = "record" if asked == ONE_RECORD else "enforced" if enforced else "said"
-        return Charged(asked, by, reproducible=reproducible)
-    if asked == ONE_RECORD and terms.rows_per_unit is not None:
+    if unit == terms.unit:
+        by = "record" if unit == ONE_RECORD else "enforced" if enforced else "said"
+        return Charged(terms.unit, by, reproducible=reproducible)
+    if unit == ONE_RECORD and terms.rows_per_unit is not None:
         return Charged(ONE_RECORD, "converted", terms.rows_per_unit, reproducible)
     raise UnitMismatch(
-        f"{label!r} protects {_whom(asked)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
-        + (_row_remedy(terms.unit) if asked == ONE_RECORD else _other_remedy(asked))
+        f"{label!r} protects {_whom(unit)}, but book {book!r} keeps {_whom(terms.unit)}. Nothing was released. "
+        + (_row_remedy(terms.unit) if unit == ONE_RECORD else _other_remedy(unit))
     )
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -17,7 +15,7 @@ from discreet.ledger import chain, rules, tree
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import ChainBroken
 from discreet.ledger.terms import Terms, check_name
-from discreet.ledger.tree import BookNode
+from discreet.ledger.tree import BookNode, LedgerState
 from discreet.ledger.units import suits
 
 __all__ = ["Replay", "Verification", "verify"]
@@ -47,7 +45,7 @@ def verify(
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
 
-class Replay:
+class Replay(LedgerState):
     """What follows from the entries read so far: the last of them, and the terms and totals of every book.
 
     Guarantee: after ``read`` or ``settle``, each entry follows the one before it, charges a book that was opened, at
@@ -56,13 +54,10 @@ class Replay:
     """
 
     def __init__(self) -> None:
-        self.nodes: dict[str, BookNode] = {}
-        self.seq, self.at, self.hash = 0, "", chain.GENESIS
-        self._declaring = ""  # the partition whose parts come next
+        super().__init__(chain.START)
         self._ruled: set[str] = set()  # the books that were opened by a version that names its rules
         self._moved: set[str] = set()
         self._said: dict[str, Entry] = {}  # the last entry of a book that has not moved since
-        self._seeded: Counter[str] = Counter()  # charges of a book, and of those inside it, made with a seed
 
     def read(self, entries: Iterable[Entry], anchor: tuple[int, str] | None = None) -> None:
         """Add entries, the first of which may be the last that was added; the anchored one must be among them."""
@@ -75,13 +70,17 @@ class Replay:
             if anchor and entry.seq == anchor[0]:
                 found = True
                 if entry.hash != anchor[1]:
-                    raise ChainBroken(f"Entry {entry.seq} is not the one that was anchored: the history was rewritten.")
+                    raise ChainBroken(
+                        f"Entry {entry.seq} is not the one whose fingerprint was kept: the history was rewritten."
+                    )
         if anchor and anchor[0] > self.seq:
             raise ChainBroken(
                 f"The ledger ends at entry {self.seq}, but entry {anchor[0]} was anchored: its tail is cut off."
             )
         if not found:
-            raise ChainBroken("The anchored head is not in the chain: before its first entry every ledger has 0:000….")
+            raise ChainBroken(
+                "The head that was kept is not in the chain: before its first entry every ledger has 0:000…."
+            )
         self.settle()
 
     def add(self, entry: Entry) -> None:
@@ -145,6 +144,7 @@ class Replay:
         self._said[entry.book] = entry
         if entry.seeded:
             self._seeded.update(node.name for node in path)
+        self.note_key(entry)
 
     def _raise(self, entry: Entry) -> None:
         self.settle()  # what was charged before stands within the limit of before
@@ -170,16 +170,6 @@ class Replay:
             raise ChainBroken(f"charges {entry.book!r}, a partition, which only its parts may advance.")
         return path
 
-    def books_named(self, names: Iterable[str] | None = None) -> dict[str, BookNode]:
-        """The books of these names that there are, or all."""
-        if names is None:
-            return dict(self.nodes)
-        return {name: self.nodes[name] for name in names if name in self.nodes}
-
-    def seeds(self, names: Iterable[str] | None = None) -> dict[str, int]:
-        """How many charges of these books, or of all, were made with a seed."""
-        return {name: self._seeded[name] for name in self.books_named(names)}
-
     def settle(self) -> None:
         """Compare what moved with its limits, and with what the entries say was proved."""
         for name in self._moved:
@@ -187,27 +177,9 @@ class Replay:
             if not node.within:
                 raise ChainBroken(f"The entries up to {self.seq} exceed the limit of book {name!r}.")
             if (said := self._said.get(name)) and not _agree(said, tree.outcome(node)):
-                raise ChainBroken(f"Entry {said.seq} says that less was proved of book {name!r} than follows from it.")
+                raise ChainBroken(f"Entry {said.seq} gives a smaller total for book {name!r} than follows from it.")
         self._moved.clear()
         self._said.clear()
-
-    def compare(
-        self, tip: tuple[int, str, str], rows: Iterable[sa.Row[Any]], names: Iterable[str] | None = None
-    ) -> None:
-        """Raise unless the head, and the rows of the books of these names (or of all), follow from the entries."""
-        if tip != (self.seq, self.at, self.hash):
-            raise ChainBroken(f"The last entry is {self.seq}, but the head says otherwise: the tail was cut or edited.")
-        found = {row.name: row for row in rows}
-        for name in (found.keys() | self.nodes.keys()) if names is None else names:
-            if (name in found) != (name in self.nodes):
-                raise ChainBroken(f"Book {name!r} is in the table of books or in the entries, but not in both.")
-            if name in found:
-                self._compare_book(found[name])
-
-    def _compare_book(self, row: sa.Row[Any]) -> None:
-        above = tree.lineage(row.name)[1:]
-        if row.parent != (above[0] if above else None) or not _same(tree.parse(row), self.nodes[row.name]):
-            raise ChainBroken(f"The limits or running totals of book {row.name!r} do not follow from its entries.")
 
 
 def _with_progress(entries: Iterable[Entry], last: int, progress: Callable[[float], object]) -> Iterator[Entry]:
@@ -220,16 +192,6 @@ def _with_progress(entries: Iterable[Entry], last: int, progress: Callable[[floa
 
 def _inherited_terms(terms: Terms) -> tuple[Adjacency, str, int | None, str]:
     return terms.adjacency, terms.unit, terms.rows_per_unit, terms.filter
-
-
-def _same(stored: BookNode, replayed: BookNode) -> bool:
-    """Equal, but for the reading at which a raise ended a stage: a float."""
-    if stored.since is None or replayed.since is None:
-        return stored == replayed
-    if not math.isclose(stored.since.before_epsilon, replayed.since.before_epsilon, rel_tol=1e-9):
-        return False
-    since = replace(stored.since, before_epsilon=replayed.since.before_epsilon)
-    return replace(stored, since=since) == replayed
 
 
 def _rows(entry: Entry, terms: Terms) -> int:

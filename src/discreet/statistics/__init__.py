@@ -14,11 +14,11 @@ True
 
 from __future__ import annotations
 
-from discreet.statistics.bounded_variance import BoundedVarianceMean, bounded_variance_mean
 from discreet.statistics.counting import Count, count
 from discreet.statistics.covariances import Covariance, covariance
 from discreet.statistics.histograms import Cdf, Histogram, cdf, histogram
 from discreet.statistics.means import Mean, binary_mean, mean
+from discreet.statistics.optimal_clipping_threshold import BoundedVarianceMean, bounded_variance_mean
 from discreet.statistics.order import Quantile, Quantiles, median, quantile, quantiles
 from discreet.statistics.private_bounds import Bounds, bounds
 from discreet.statistics.running import RunningCount, RunningSum, running_count, running_sum

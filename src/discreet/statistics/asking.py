@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_type_hints
 
 from discreet.adjacency import Adjacency
+from discreet.habits import BUDGETS, refuse_other_names
 from discreet.random import RngLike
 from discreet.release import ONE_RECORD, Chargeable, Release, charged
 
@@ -59,14 +60,18 @@ def ask(kind: Any, values: Any, asked: Mapping[str, Any], **facts: Any) -> Relea
     return charged(kind(**facts, **given, adjacency=adjacency), values, **payment)
 
 
-def spell_out(keywords: Any, label: str) -> Callable[[Callable[_Told, _Answer]], Callable[_Told, _Answer]]:
-    """Show each keyword with its default, and refuse any other; ``label`` is what a book calls the release."""
+def spell_out(
+    keywords: Any, label: str, further: Mapping[str, Any] | None = None
+) -> Callable[[Callable[_Told, _Answer]], Callable[_Told, _Answer]]:
+    """Show each keyword with its default, and refuse any other; ``label`` is what a book calls the release, ``further``
+    the defaults of a room's own keywords.
+    """
     known = get_type_hints(keywords)
     named = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=label if name == "label" else default, annotation=known[name]
         )
-        for name, default in _DEFAULTS.items()
+        for name, default in {**(further or {}), **_DEFAULTS}.items()
         if name in known
     ]
 
@@ -78,6 +83,7 @@ def spell_out(keywords: Any, label: str) -> Callable[[Callable[_Told, _Answer]],
         @wraps(function)
         def answer(*args: _Told.args, **given: _Told.kwargs) -> _Answer:
             if unknown := sorted(given.keys() - spelled.parameters.keys()):
+                refuse_other_names(function.__name__, unknown, BUDGETS)
                 raise TypeError(f"{function.__name__}() got an unexpected keyword argument {unknown[0]!r}")
             return function(*args, **{"label": label, **given})  # type: ignore[arg-type]
 

@@ -130,7 +130,7 @@ class Mean(AdditiveStatistic):
 
     def _size(self, n: float | None) -> float:
         if n is None and self.n is None:
-            raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
+            raise ValueError("n is missing, but the error depends on the number of records: assume one with n=.")
         return positive("n", self.n if n is None else n)
 
     def _tail(self, n: float, mean: float) -> errors.Tail:

@@ -9,9 +9,10 @@ before. Add-remove neighbours differ in one record, which takes part in one choi
 one selection of range ε. Of a unit with r records, c of them in one of the choices, that choice has scale 2rD/ε and so
 costs cε/r; the choices of a level add up to ε, though no longer as one selection of bounded range.
 
-*Heaps.* Records at one place could not be split, so each place is widened to 2^bits, and ``spread`` puts its records
-there: the i-th at the bit-reversed i mod 2^bits. That depends on how many there are, not on which; one record more is
-one more point, and none moves. Records that share a place even so, one in 2^bits of a heap, go to the lower side.
+*Heaps.* Records at one place could not be split, so each candidate is widened to 2^bits, and ``spread`` puts the
+records of a heap of w candidates there: the i-th at w times the bit-reversed i mod 2^bits. That depends on how many
+there are, not on which; one record more is one more point, and none moves. Records that share a place even so, one in
+2^bits of a heap, go to the lower side.
 
 Reference: Kaplan, Schnapp and Stemmer (2022), "Differentially private approximate quantiles", Algorithm 1.
 """
@@ -28,7 +29,7 @@ from discreet import events
 from discreet.adjacency import Adjacency
 from discreet.errors import number
 from discreet.random import Rng
-from discreet.statistics.ranks import UNIT, Counted, RankChoice
+from discreet.statistics.ranks import UNIT, Heaps, RankChoice
 
 __all__ = ["NestedChoices", "rising", "spread"]
 
@@ -96,26 +97,26 @@ class NestedChoices:
 
         return largest_miss(self.shares, 0.0, 1.0, 0.0, 0.0)
 
-    def choose(self, found: Counted, rng: Rng) -> list[int]:
+    def choose(self, heaps: Heaps, rng: Rng) -> list[int]:
         """The points, which do not fall."""
-        return self._split(found, self.low, self.high, self.shares, 0.0, 1.0, rng)
+        return self._split(heaps, self.low, self.high, self.shares, 0.0, 1.0, rng)
 
     def _choice(self, share: float, low: int, high: int) -> RankChoice:
         target = min(UNIT, max(0, round(share * UNIT)))
         return RankChoice(target, low, high, self.epsilon, self.adjacency, self.records)
 
     def _split(
-        self, found: Counted, low: int, high: int, shares: tuple[float, ...], first: float, last: float, rng: Rng
+        self, heaps: Heaps, low: int, high: int, shares: tuple[float, ...], first: float, last: float, rng: Rng
     ) -> list[int]:
         """The quantiles ``shares`` of records that should be the part from ``first`` to ``last`` of all."""
         if not shares:
             return []
         middle = len(shares) // 2
         share = shares[middle]
-        point = self._choice(_place(share, first, last), low, high).choose(found, rng)
-        places, before = found
-        cut = int(np.searchsorted(places, point, side="right"))
-        lower, upper = (places[:cut], before[: cut + 1]), (places[cut:], before[cut:] - before[cut])
+        point = self._choice(_place(share, first, last), low, high).choose(heaps, rng)
+        cut = int(np.searchsorted(heaps.first, point, side="right"))
+        lower = Heaps(heaps.first[:cut], heaps.end[:cut], heaps.before[: cut + 1])
+        upper = Heaps(heaps.first[cut:], heaps.end[cut:], heaps.before[cut:] - heaps.before[cut])
         left = self._split(lower, low, point, shares[:middle], first, share, rng)
         right = self._split(upper, point, high, shares[middle + 1 :], share, last, rng)
         return [*left, point, *right]
@@ -126,26 +127,26 @@ def _place(share: float, first: float, last: float) -> float:
     return (share - first) / (last - first) if last > first else 0.5
 
 
-def spread(found: Counted, bits: int) -> Counted:
-    """The records of each place at the 2^bits places that it is widened to, as evenly as can be.
+def spread(heaps: Heaps, bits: int) -> Heaps:
+    """The records of each heap over the candidates that it has, each widened to 2^bits, as evenly as can be.
 
-    >>> places, before = spread((np.array([5]), np.array([0, 3])), 2)
-    >>> (places - (5 << 2)).tolist(), before.tolist()
+    >>> fine = spread(Heaps(np.array([5]), np.array([6]), np.array([0, 3])), 2)
+    >>> (fine.first - (5 << 2)).tolist(), fine.before.tolist()
     ([0, 1, 2], [0, 1, 2, 3])
     """
-    places, counts = found[0], np.diff(found[1])
-    size = 1 << bits
+    first, end, before = heaps
+    counts, size = np.diff(before), 1 << bits
     held = np.minimum(counts, size)
-    owner = np.repeat(np.arange(places.size), held)
+    owner = np.repeat(np.arange(first.size), held)
     turn = np.arange(owner.size) - np.repeat(np.cumsum(held) - held, held)  # the first record to come here
-    fine = (places[owner] << bits) + _reverse_bits(turn, bits)
+    fine = (first[owner] << bits) + (end - first)[owner] * _reverse_bits(turn, bits)
     order = np.argsort(fine)
     numbers = (counts[owner] - turn + size - 1) >> bits  # the records turn, turn + 2^bits, turn + 2·2^bits, …
-    return fine[order], np.append(0, np.cumsum(numbers[order]))
+    return Heaps(fine[order], fine[order] + 1, np.append(0, np.cumsum(numbers[order])))
 
 
 def _reverse_bits(value: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    found = np.zeros_like(value)
+    reversed_bits = np.zeros_like(value)
     for place in range(bits):
-        found |= ((value >> place) & 1) << (bits - 1 - place)
-    return found
+        reversed_bits |= ((value >> place) & 1) << (bits - 1 - place)
+    return reversed_bits

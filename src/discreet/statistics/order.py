@@ -1,6 +1,6 @@
 """Quantiles of bounded records: one, the median, or many.
 
-Decision 52.
+Decisions 52 and 311.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import column
 from discreet.random import Rng
 from discreet.release import Release
+from discreet.schema import Bounded
 from discreet.statistics.asking import Asked, AskedWithoutDelta, ask, spell_out
-from discreet.statistics.bounded import Bounds, check_bounds, positions
+from discreet.statistics.bounded import Bounds, check_bounds
 from discreet.statistics.nested_ranks import NestedChoices, rising, spread
-from discreet.statistics.ranks import UNIT, RankChoice, positions_from_records
+from discreet.statistics.ranks import UNIT, Heaps, RankChoice, heaps_from_runs
+from discreet.statistics.round_numbers import RoundGrid
 from discreet.statistics.statistic import Statistic
 
 __all__ = ["Quantile", "Quantiles", "median", "quantile", "quantiles"]
@@ -30,11 +32,25 @@ _STEPS = 1 << 20
 _FINER = 20  # bits by which places are widened, so that many quantiles can share a heap
 
 
+def _pair(bounds: Bounds | Bounded) -> Bounds | Bounded:
+    """Bounds without the word that records are whole, which is the grid's."""
+    return Bounded(bounds.low, bounds.high, missing=bounds.missing) if isinstance(bounds, Bounded) else bounds
+
+
 def _check_grid(statistic: Quantile | Quantiles) -> None:
-    steps = whole("steps", statistic.steps, low=1)
+    """Store the bounds and the grid between them: whole numbers where the bounds say that records are whole."""
+    bounds, steps = statistic.bounds, whole("steps", statistic.steps, low=1)
+    are_whole = isinstance(bounds, Bounded) and bounds.whole
+    low, high = check_bounds(_pair(bounds))
+    if are_whole:
+        steps = int(high - low)
     if steps > 1 << 32:
         raise ValueError(f"steps is {steps}, but must be a whole number of at most 2^32.")
-    store(statistic, bounds=check_bounds(statistic.bounds), steps=steps)
+    store(statistic, bounds=Bounded(low, high, whole=True) if are_whole else (low, high), steps=steps)
+
+
+def _grid(statistic: Quantile | Quantiles) -> RoundGrid:
+    return RoundGrid(check_bounds(_pair(statistic.bounds)), statistic.steps)
 
 
 def _in_range(each: float) -> float:
@@ -42,8 +58,15 @@ def _in_range(each: float) -> float:
     return number("epsilon of one selection", each, low=2.0**-30, high=2.0**10)
 
 
-def _value(bounds: Bounds, place: int, steps: int) -> float:
-    return min(bounds[1], bounds[0] + (bounds[1] - bounds[0]) * (place / steps))
+def _value(statistic: Quantile | Quantiles, candidate: int) -> float:
+    """A candidate's number: an ``int`` where records are declared whole."""
+    value = _grid(statistic).value(candidate)
+    return int(value) if isinstance(statistic.bounds, Bounded) else value
+
+
+def _heaps(statistic: Quantile | Quantiles, data: Any) -> Heaps:
+    first, end = _grid(statistic).runs(column(data))
+    return heaps_from_runs(first[first >= 0], end[first >= 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +74,9 @@ class Quantile(Statistic):
     """A value that has about a share ``q`` of the records below it, by the exponential mechanism.
 
     Records are moved to the nearest of ``bounds`` if beyond it, and each is rounded to a public grid of ``steps`` equal
-    steps between them; the answer is a point of that grid. A missing record is left out. q is rounded to 2^-20.
-    Without records every point is as likely as another.
+    steps between them; the answer is a point of that grid, and round numbers weigh more before any record speaks
+    (``statistics.round_numbers``). Of ``Bounded(0, 99, whole=True)`` the grid and the answer are whole numbers. A
+    missing record is left out. q is rounded to 2^-20. Without records, each precision of decimals is equally likely.
 
     Guarantee: of range ε (``epsilon=``), sampled exactly (``statistics.ranks``). One record moves scores by max(q, 1-q)
     ranks, so the median of add-remove neighbours pays half of what a maximum would. ``error`` is in ranks.
@@ -60,13 +84,13 @@ class Quantile(Statistic):
 
     >>> operation = Quantile(q=0.5, bounds=(0, 100), epsilon=1.0)
     >>> round(operation.error(confidence=0.95), 1)
-    16.9
+    18.6
     >>> round(operation.release(np.linspace(0, 80, 10_000), rng=1).value)
     40
     """
 
     q: float = 0.5
-    bounds: Bounds
+    bounds: Bounds | Bounded
     steps: int = _STEPS
 
     label = "quantile"
@@ -83,7 +107,7 @@ class Quantile(Statistic):
     def mechanism(self) -> RankChoice:
         """The choice of a point of the grid, and its cost."""
         each = _in_range(self.budget.selection())
-        return RankChoice(round(self.q * UNIT), 0, self.steps, each, self.adjacency)
+        return RankChoice(round(self.q * UNIT), 0, _grid(self).size - 1, each, self.adjacency)
 
     @property
     def event(self) -> events.Event:
@@ -101,8 +125,7 @@ class Quantile(Statistic):
 
     def draw(self, data: Any, rng: Rng) -> float:
         """The noisy quantile."""
-        place = positions(column(data), self.bounds, self.steps)
-        return _value(self.bounds, self.mechanism.choose(positions_from_records(place[place >= 0]), rng), self.steps)
+        return _value(self, self.mechanism.choose(_heaps(self, data), rng))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +142,13 @@ class Quantiles(Statistic):
 
     >>> operation = Quantiles(q=(0.25, 0.5, 0.75), bounds=(0, 100), epsilon=1.0)
     >>> operation.levels, round(operation.error(confidence=0.95), 1)
-    (2, 95.5)
+    (2, 100.8)
     >>> operation.release(np.linspace(0, 80, 100_000), rng=1).value.round()
     array([20., 40., 60.])
     """
 
     q: tuple[float, ...]
-    bounds: Bounds
+    bounds: Bounds | Bounded
     steps: int = _STEPS
 
     label = "quantiles"
@@ -145,7 +168,7 @@ class Quantiles(Statistic):
     def mechanism(self) -> NestedChoices:
         """The choices of points of the grid, and their cost."""
         each = _in_range(self.budget.selection(self.levels))
-        return NestedChoices(self.q, 0, ((self.steps + 1) << _FINER) - 1, each, self.adjacency)
+        return NestedChoices(self.q, 0, (_grid(self).size << _FINER) - 1, each, self.adjacency)
 
     @property
     def event(self) -> events.Event:
@@ -163,14 +186,13 @@ class Quantiles(Statistic):
 
     def draw(self, data: Any, rng: Rng) -> NDArray[np.float64]:
         """The noisy quantiles."""
-        place = positions(column(data), self.bounds, self.steps)
-        chosen = self.mechanism.choose(spread(positions_from_records(place[place >= 0]), _FINER), rng)
-        return np.array([_value(self.bounds, point >> _FINER, self.steps) for point in chosen])
+        chosen = self.mechanism.choose(spread(_heaps(self, data), _FINER), rng)
+        return np.array([_value(self, point >> _FINER) for point in chosen])
 
 
 @spell_out(AskedWithoutDelta, "quantile")
 def quantile(
-    values: Any, q: float, bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]
+    values: Any, q: float, bounds: Bounds | Bounded, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]
 ) -> Release[float]:
     """A quantile of bounded records: see ``Quantile``.
 
@@ -181,7 +203,9 @@ def quantile(
 
 
 @spell_out(AskedWithoutDelta, "median")
-def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]) -> Release[float]:
+def median(
+    values: Any, bounds: Bounds | Bounded, *, steps: int = _STEPS, **asked: Unpack[AskedWithoutDelta]
+) -> Release[float]:
     """The median of bounded records: ``quantile`` at 0.5.
 
     >>> round(median(np.arange(10_000), bounds=(0, 10_000), epsilon=1.0, rng=1).value, -2)
@@ -192,7 +216,7 @@ def median(values: Any, bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[
 
 @spell_out(Asked, "quantiles")
 def quantiles(
-    values: Any, q: Iterable[float], bounds: Bounds, *, steps: int = _STEPS, **asked: Unpack[Asked]
+    values: Any, q: Iterable[float], bounds: Bounds | Bounded, *, steps: int = _STEPS, **asked: Unpack[Asked]
 ) -> Release[NDArray[np.float64]]:
     """Several quantiles of bounded records: see ``Quantiles``.
 

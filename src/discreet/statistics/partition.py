@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from discreet.errors import number
 from discreet.mechanisms.parameters import one_of
 from discreet.mechanisms.records import check_column, check_container, column, element_type, entries
-from discreet.statistics.bounded import present
 
 __all__ = ["Partition"]
 
@@ -35,6 +34,11 @@ class Partition:
                 raise ValueError("categories is empty or has a repeated entry, but must be distinct public values.")
             return cls(categories=names)
         assert bins is not None
+        if not isinstance(bins, Iterable):
+            raise ValueError(
+                f"bins is {bins!r}, but must be the edges themselves, because the data's own ends are private: "
+                "bins=numpy.linspace(0, 100, 11) for ten bins from 0 to 100."
+            )
         edges = tuple(number("bins", edge, low=-np.inf, high=np.inf) for edge in bins)
         if len(edges) < 2 or any(not low < high for low, high in pairwise(edges)):
             raise ValueError("bins must be at least two public edges in increasing order.")
@@ -69,14 +73,21 @@ class Partition:
 
     def counts(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:
         """How many records fall in each part. What falls in none is left out, or, with ``clamp``, goes to an end."""
-        parts = self._category(values) if self.categories is not None else self._bin(values, clamp)
+        parts = self.places(values, clamp=clamp)
         return np.bincount(parts[parts >= 0], minlength=len(self)).astype(np.int64)
+
+    def places(self, values: Any, *, clamp: bool = False) -> NDArray[np.int64]:
+        """The part of each record, from 0; -1 for one in none. With ``clamp`` numbers beyond the ends are in the last
+        part there.
+        """
+        return self._category(values) if self.categories is not None else self._bin(values, clamp)
 
     def _bin(self, values: Any, clamp: bool) -> NDArray[np.int64]:
         edges = np.array(self.bins)
-        x = present(column(values)).astype(np.float64)
-        x = np.clip(x, edges[0], edges[-1]) if clamp else x[(x >= edges[0]) & (x <= edges[-1])]
-        return np.minimum(np.searchsorted(edges, x, side="right") - 1, len(self) - 1)
+        x = column(values).astype(np.float64)
+        inside = ~np.isnan(x) if clamp else (x >= edges[0]) & (x <= edges[-1])
+        place = np.searchsorted(edges, np.clip(np.where(inside, x, edges[0]), edges[0], edges[-1]), side="right") - 1
+        return np.where(inside, np.minimum(place, len(self) - 1), -1)
 
     def _category(self, values: Any) -> NDArray[np.int64]:
         assert self.categories is not None

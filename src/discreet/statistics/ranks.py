@@ -25,25 +25,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.mechanisms.grid import above
 from discreet.mechanisms.parameters import slack
 from discreet.random.bounds import exp_bounds
 from discreet.random.tap import draw_output
 
-__all__ = ["UNIT", "Counted", "RankChoice", "positions_from_counts", "positions_from_records"]
-
-Counted = tuple[NDArray[np.int64], NDArray[np.int64]]  # rising places of records; how many lie before each, and in all
+__all__ = ["UNIT", "Heaps", "RankChoice", "heaps_from_counts", "heaps_from_runs"]
 
 UNIT = 1 << 20  # parts of a rank
 _LOG_TWO = Fraction(6931471805599453095, 10**19)  # the digits of ln 2, rounded up
 _LAYERS = 128  # beyond this many halvings all candidates share a layer: together they are proposed hardly ever
 _PROBES = 1025  # points at which replay compares scores: all of them, if the range has no more
+
+
+class Heaps(NamedTuple):
+    """Records in rising order: each heap's first candidate and one beyond its last; records before each, and in all."""
+
+    first: NDArray[np.int64]
+    end: NDArray[np.int64]
+    before: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ class RankChoice:
     @property
     def sensitivity(self) -> int:
         """How far the records of one unit move a score, in parts of a rank."""
-        return self.records * (UNIT if self.adjacency == Adjacency.REPLACE else max(self.target, UNIT - self.target))
+        moved = {1: max(self.target, UNIT - self.target), 2: UNIT}
+        return self.records * moved[changed_records(self.adjacency)]
 
     @property
     def scale(self) -> int:
@@ -76,11 +84,11 @@ class RankChoice:
         """By how many ranks the chosen point may miss: (2D/ε)·ln(|T|/β) with β = 1 - confidence."""
         return self.scale / UNIT * math.log((self.high - self.low + 1) / (1 - confidence))
 
-    def scores(self, found: Counted, points: NDArray[np.int64]) -> NDArray[np.int64]:
+    def scores(self, heaps: Heaps, points: NDArray[np.int64]) -> NDArray[np.int64]:
         """The score of each point."""
-        places, before = found
-        below, up_to = (before[np.searchsorted(places, points, side=side)] for side in ("left", "right"))
-        return self._score(below, up_to, int(before[-1]))
+        below = heaps.before[np.searchsorted(heaps.end, points, side="right")]
+        up_to = heaps.before[np.searchsorted(heaps.first, points, side="right")]
+        return self._score(below, up_to, int(heaps.before[-1]))
 
     def _score(self, below: NDArray[np.int64], up_to: NDArray[np.int64], n: int) -> NDArray[np.int64]:
         q = self.target
@@ -88,13 +96,14 @@ class RankChoice:
         late = q * (n - up_to) - (UNIT - q) * up_to
         return np.asarray(-np.maximum(0, np.maximum(early, late)))
 
-    def choose(self, found: Counted, rng: random.Rng) -> int:
-        """A point, for records within the range."""
-        probes = self.low + np.arange(_PROBES) * (self.high - self.low) // (_PROBES - 1)
-        return draw_output(self, self.scores(found, probes), "linf", self.sensitivity, lambda: self._draw(found, rng))
+    def choose(self, heaps: Heaps, rng: random.Rng) -> int:
+        """A point, for heaps within the range."""
+        step, rest = divmod(self.high - self.low, _PROBES - 1)  # apart: their product with 1,024 need not fit
+        probes = self.low + np.arange(_PROBES) * step + np.arange(_PROBES) * rest // (_PROBES - 1)
+        return draw_output(self, self.scores(heaps, probes), "linf", self.sensitivity, lambda: self._draw(heaps, rng))
 
-    def _draw(self, found: Counted, rng: random.Rng) -> int:
-        starts, sizes, gaps = self._runs(found)
+    def _draw(self, heaps: Heaps, rng: random.Rng) -> int:
+        starts, sizes, gaps = self._runs(heaps)
         layers = np.minimum(gaps // math.ceil(self.scale * _LOG_TWO), _LAYERS)
         points = np.zeros(_LAYERS + 1, np.int64)
         np.add.at(points, layers, sizes)
@@ -108,26 +117,25 @@ class RankChoice:
             if _accepts(layer, int(gaps[run]), self.scale, rng):
                 return int(starts[run] + sizes[run] - (ends[position] - place))
 
-    def _runs(self, found: Counted) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """First points, sizes and score gaps of the runs of one score: each record's point, and what lies between."""
-        places, before = found
-        starts = np.empty(2 * places.size + 1, np.int64)
-        starts[0], starts[1::2], starts[2::2] = self.low, places, places + 1
-        below, up_to = np.repeat(before, 2)[:-1], np.repeat(before, 2)[1:]
-        up_to[0::2] = below[0::2]  # between records, nobody is on the point itself
-        return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, int(before[-1]))
+    def _runs(self, heaps: Heaps) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """First points, sizes and score gaps of the runs of one score: each heap's points, and what lies between."""
+        starts = np.empty(2 * heaps.first.size + 1, np.int64)
+        starts[0], starts[1::2], starts[2::2] = self.low, heaps.first, heaps.end
+        below, up_to = np.repeat(heaps.before, 2)[:-1], np.repeat(heaps.before, 2)[1:]
+        up_to[0::2] = below[0::2]  # between heaps, nobody is on the point itself
+        return starts, np.diff(starts, append=self.high + 1), -self._score(below, up_to, int(heaps.before[-1]))
 
 
-def positions_from_counts(counts: NDArray[np.int64]) -> Counted:
+def heaps_from_counts(counts: NDArray[np.int64]) -> Heaps:
     """How many records each of 0, 1, 2, … has, as ``choose`` takes it."""
     places = np.flatnonzero(counts)
-    return places, np.append(0, np.cumsum(counts[places]))
+    return Heaps(places, places + 1, np.append(0, np.cumsum(counts[places])))
 
 
-def positions_from_records(records: NDArray[np.int64]) -> Counted:
-    """Records at whole numbers, as ``choose`` takes them."""
-    places, counts = np.unique(records, return_counts=True)
-    return places, np.append(0, np.cumsum(counts))
+def heaps_from_runs(first: NDArray[np.int64], end: NDArray[np.int64]) -> Heaps:
+    """Records of which each stands at the candidates from ``first`` up to ``end``, as ``choose`` takes them."""
+    first, place, counts = np.unique(first, return_index=True, return_counts=True)
+    return Heaps(first, end[place], np.append(0, np.cumsum(counts)))
 
 
 def _propose(masses: list[int], rng: random.Rng) -> tuple[int, int]:

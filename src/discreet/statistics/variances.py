@@ -128,7 +128,7 @@ class Variance(AdditiveStatistic):
         if self.n is not None:
             return 1.0
         if n is None:
-            raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
+            raise ValueError("n is missing, but the error depends on the number of records: assume one with n=.")
         return positive("n", n)
 
 

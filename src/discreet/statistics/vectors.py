@@ -104,7 +104,7 @@ class VectorMean(AdditiveStatistic):
             return self.norm * self.mechanism.deviation * math.sqrt(self.dimension)
         length = 1.0 if mean is None else number("mean", mean, low=0, high=self.norm) / self.norm
         if n is None:
-            raise ValueError("n is missing, but the error depends on the number of records: suppose one with n=.")
+            raise ValueError("n is missing, but the error depends on the number of records: assume one with n=.")
         spread = math.sqrt(self.dimension + (length / self._weight) ** 2)
         return self.norm * self.mechanism.deviation * spread / positive("n", n)
 

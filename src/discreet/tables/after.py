@@ -6,7 +6,7 @@ a limit without an order, follow the order of the keys, which no record decides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from numbers import Real
@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 
 from discreet.dates import seconds
+from discreet.tables.expressions import Expression, columns
 from discreet.tables.nodes import Column, Node
+from discreet.tables.whole_values import is_whole
 
 __all__ = ["Order", "Presentation"]
 
@@ -43,7 +45,7 @@ class Presentation:
     sums: tuple[tuple[str, Node], ...] = ()  # of all groups that are kept, under names that other nodes use
 
     def columns_shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
-        """The columns that are shown, of the answers' columns, which have one entry a group."""
+        """The columns that are shown, of the answers' columns, which have one entry per group."""
         groups = [{name: column[place] for name, column in answers.items()} for place in range(size)]
         kept = [group for group in groups if self.having is None or self.having.value(group) is True]
         for name, node in self.sums:
@@ -63,6 +65,10 @@ class Presentation:
         lines = [[node.value(group) for node in row] for group in kept for row in self.rows][self.offset : last]
         return {name: [line[place] for line in lines] for place, name in enumerate(self.names)}
 
+    def uncut(self) -> Presentation:
+        """The same of every group."""
+        return replace(self, having=None, limit=None, offset=0)
+
     def with_ends(self, known: Sequence[str]) -> Presentation:
         """The same with two columns after each that shows a ``known`` answer as it is: the ends of its interval."""
         names: list[str] = []
@@ -75,6 +81,22 @@ class Presentation:
                 ends = [Column(f"{node.name}_{end}") for end in ("low", "high")] if plain else []  # type: ignore[attr-defined]
                 line += [node, *ends]
         return replace(self, names=tuple(names), rows=tuple(map(tuple, rows)))
+
+    def whole_columns(self, is_column_whole: Callable[[str], bool]) -> set[str]:
+        """Which of the columns show whole numbers alone, where that is known of what they are made of."""
+        sums = {name: is_whole(node, is_column_whole) for name, node in self.sums}
+
+        def is_known(name: str) -> bool:
+            return sums[name] if name in sums else is_column_whole(name)
+
+        shown = zip(self.names, zip(*self.rows, strict=True), strict=True)
+        return {name for name, nodes in shown if all(is_whole(node, is_known) for node in nodes)}
+
+    def made_of(self, keys: Iterable[str]) -> set[str]:
+        """Which of the columns show keys, or what is computed of keys alone."""
+        known = set(keys)
+        shown = zip(self.names, zip(*self.rows, strict=True), strict=True)
+        return {name for name, nodes in shown if all(columns(Expression(node)) <= known for node in nodes)}
 
     def moments(self, keys: frozenset[str]) -> set[str]:
         """Which of the columns show a point in time: a key that is one, or what is computed of one."""

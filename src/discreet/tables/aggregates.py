@@ -25,6 +25,7 @@ from discreet.tables.confidence import LEVEL, POPULATION, around, half_of_moment
 from discreet.tables.fixed_point import COARSE, FINE
 from discreet.tables.passes import GroupedRows, ScanPass, Stats
 from discreet.tables.scans import Whole
+from discreet.tables.whole_values import holds_whole_numbers
 
 __all__ = ["Aggregate", "Count", "Mean", "Sum", "UnitTotal", "Variance"]
 
@@ -54,11 +55,11 @@ class Aggregate(ABC):
 
     @abstractmethod
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
-        """The whole numbers or fractions that meet noise: columns with one entry a group."""
+        """The whole numbers or fractions that meet noise: columns with one entry per group."""
 
     @abstractmethod
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
-        """The answer from noisy numbers, one row a group."""
+        """The answer from noisy numbers, one row per group."""
 
     @abstractmethod
     def describe_error(self, rows: GroupedRows, mechanism: Any) -> str:
@@ -77,6 +78,10 @@ class Aggregate(ABC):
         """Whether ``exact`` gives whole numbers that are answered as such, from public facts."""
         return False
 
+    def shown_whole(self, rows: GroupedRows) -> bool:
+        """Whether the answer without noise is a whole number, by public facts: then so is the one that is shown."""
+        return self.whole(rows)
+
     def entries(self, rows: GroupedRows) -> int:
         """How many numbers of a group meet noise."""
         return self.width
@@ -90,7 +95,7 @@ class Aggregate(ABC):
         return mechanism.event  # type: ignore[no-any-return]
 
     def noisy(self, rows: GroupedRows, mechanism: Any, stats: Stats, rng: Rng) -> NDArray[np.float64]:
-        """The numbers of all groups, with noise, one row a group: all that is known of them from here on."""
+        """The numbers of all groups, with noise, one row per group: all that is known of them from here on."""
         exact = np.stack(list(self.exact(rows, stats)), axis=1)
         return np.asarray(mechanism.release(exact, rng).value, np.float64).reshape(exact.shape)
 
@@ -146,6 +151,9 @@ class Sum(Aggregate):
     def whole(self, rows: GroupedRows) -> bool:
         return rows.whole(self.column)
 
+    def shown_whole(self, rows: GroupedRows) -> bool:
+        return holds_whole_numbers(rows, self.column)
+
     def exact(self, rows: GroupedRows, stats: Stats) -> Sequence[Whole]:
         grid = rows.grid(self.column)
         below = math.lcm(grid.low.denominator, grid.step.denominator)  # a power of two: doubles have no others
@@ -190,6 +198,11 @@ class UnitTotal(Sum):
 
     def whole(self, rows: GroupedRows) -> bool:
         return not self.of and rows.grid(self.column).scale >= 1
+
+    def shown_whole(self, rows: GroupedRows) -> bool:
+        bounds = rows.grid(self.column).bounds
+        ends_whole = float(bounds.low).is_integer() and float(bounds.high).is_integer()
+        return not self.of or (ends_whole and holds_whole_numbers(rows, self.of))
 
     def estimate(self, rows: GroupedRows, noisy: NDArray[np.float64]) -> NDArray[Any]:
         return noisy[:, 0] if self.of else np.rint(noisy[:, 0]).astype(np.int64)
@@ -254,7 +267,7 @@ class Variance(Aggregate):
 
     @property
     def name(self) -> str:
-        return f"{self.column}_{'deviation' if self.root else 'variance'}"
+        return f"{self.column}_{'sample_' if self.sample else ''}{'deviation' if self.root else 'variance'}"
 
     def scan(self, rows: GroupedRows) -> ScanPass:
         return ScanPass(sums=((_check_bounded(rows, self.column), COARSE),))

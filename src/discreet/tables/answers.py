@@ -1,9 +1,12 @@
-"""The answer as a frame of the user's kind: totals over groups, what is shown of them, dates as dates."""
+"""The answer as a frame of the user's kind: totals over groups, what is shown of them, dates as dates.
+
+Decision 354.
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +16,15 @@ from numpy.typing import NDArray
 from discreet.dates import DAY, moment
 from discreet.encoding.values import display_of
 from discreet.errors import extra
-from discreet.schema import Unlisted
+from discreet.schema import Categories, Unlisted
 from discreet.tables.after import Presentation
 from discreet.tables.nodes import Column
 from discreet.tables.passes import GroupedRows
+from discreet.tables.whole_values import holds_whole_numbers
 
 __all__ = ["Totals", "as_frame", "as_table"]
+
+_LARGEST = 2.0**62
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,28 @@ def as_frame(
     answers: Mapping[str, Any],
     after: Presentation | None = None,
     ends: Mapping[str, NDArray[np.float64]] | None = None,
+    whole: Collection[str] = (),
 ) -> Any:
-    """The answer as a frame; lists of a histogram stay lists. ``ends`` are shown beside what they belong to.
+    """The answer as a frame; lists of a histogram stay lists. ``ends`` are shown beside what they belong to, and what
+    is computed of ``whole`` answers is whole where it can be nothing else.
 
-    In pandas a private key is a column of objects, whatever its type was, which one record decides.
+    In pandas a private key is a column of objects, whatever its type was, which one record decides. Without rows, as
+    after LIMIT 0, columns have the types of the whole answer.
     """
+    frame = _as_frame(rows, totals, answers, after, ends, whole)
+    if after is None or len(frame):
+        return frame
+    return _as_frame(rows, totals, answers, after.uncut(), ends, whole).head(0)
+
+
+def _as_frame(
+    rows: GroupedRows,
+    totals: Totals,
+    answers: Mapping[str, Any],
+    after: Presentation | None,
+    ends: Mapping[str, NDArray[np.float64]] | None,
+    whole: Collection[str],
+) -> Any:
     pandas = rows.source.answers == "pandas"
     unlisted = {key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived}
     columns: dict[str, Any] = dict(totals.keys)
@@ -86,27 +109,57 @@ def as_frame(
         names = (*rows.keys, *answers)
         after = (after or Presentation(names, (tuple(map(Column, names)),))).with_ends(tuple(ends))
     moments: set[str] = set(rows.moments)
+    made_whole: set[str] = set()
     if after is not None:
         plain = {
             name: column if isinstance(column, list) else np.asarray(column).tolist()
             for name, column in columns.items()
         }
         columns, moments = after.columns_shown(plain, totals.size), after.moments(rows.moments)
+        made_whole = after.whole_columns(_whole_test(rows, whole))
+        columns |= {name: _as_integers(columns[name]) for name in made_whole}
     columns |= {name: _moments(columns[name]) for name in moments}
     with extra("tables"):
         if pandas:
             import pandas as pd
 
             objects = {name: pd.Series(columns[name], dtype=object) for name in columns if name in unlisted}
-            return pd.DataFrame({name: _whole_beside_missing(column) for name, column in columns.items()} | objects)
+            empty = {name: pd.array(columns[name], dtype="Int64") for name in made_whole if _is_empty(columns[name])}
+            shown = {name: _whole_beside_missing(column) for name, column in columns.items()}
+            return pd.DataFrame(shown | objects | empty)
         import polars as pl
-    return pl.DataFrame(columns, strict=False)
+    types = {name: pl.Int64 for name in made_whole if _is_empty(columns[name])}
+    return pl.DataFrame(columns, strict=False, schema_overrides=types)
 
 
 def as_table(facts: Mapping[str, str]) -> str:
     """Public facts as a table of HTML, for notebooks."""
     lines = [f"<tr><th>{html.escape(name)}</th><td>{html.escape(fact)}</td></tr>" for name, fact in facts.items()]
     return f"<table>{''.join(lines)}</table>"
+
+
+def _whole_test(rows: GroupedRows, whole: Collection[str]) -> Callable[[str], bool]:
+    """What tells which columns of the answer hold whole numbers: some answers with their ends, and some keys."""
+    known = {name for answer in whole for name in (answer, f"{answer}_low", f"{answer}_high")}
+    declared = {key: rows.schema[key] for key in rows.keys}
+    numbers = [key for key, kind in declared.items() if isinstance(kind, Categories) and not _is_of_truths(kind)]
+    keys = {key for key in numbers if holds_whole_numbers(rows, key)}
+    return (known | keys).__contains__
+
+
+def _is_of_truths(declared: Categories) -> bool:
+    return any(isinstance(value, bool) for value in declared.values)
+
+
+def _as_integers(values: list[Any]) -> list[Any]:
+    """Whole numbers that were computed as doubles; a list with one that is too large stays as it is."""
+    if not all(abs(value) < _LARGEST for value in values if type(value) is float):
+        return values
+    return [round(value) if type(value) is float else value for value in values]
+
+
+def _is_empty(values: Sequence[Any]) -> bool:
+    return all(value is None for value in values)
 
 
 def _whole_beside_missing(values: Any) -> Any:

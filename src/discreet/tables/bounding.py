@@ -16,6 +16,8 @@ rest on it, only an even choice among a unit's rows does.
 
 Rows wider than that, or with text in them, are ordered by 62 bits of such hashes, then by their own values, so that a
 tie is between equal rows here too, and are carried whole. Rows without an identifier (NULL) count together as one unit.
+
+Decision 61.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from discreet.random import Rng
 from discreet.random.tap import coins
 from discreet.release import ONE_RECORD, Enforced
 
-__all__ = ["ContributionLimit", "Field", "SecretKey", "bound", "kept_rows"]
+__all__ = ["ContributionLimit", "Field", "SecretKey", "bound", "kept_rows", "most_groups"]
 
 HALF = 31
 MASK = (1 << HALF) - 1
@@ -58,7 +60,7 @@ class ContributionLimit:
         """In words."""
         if self.unit is None:
             return "one row"
-        groups = f", in at most {self.groups} groups" if self.groups < self.rows else ""
+        groups = f", {most_groups(self.groups)}" if self.groups < self.rows else ""
         if self.auto:
             return f"all rows with the same {self.unit!r}, of which as many count as are chosen for a share of the cost"
         return f"all rows with the same {self.unit!r}, of which at most {self.rows} count{groups}"
@@ -69,10 +71,15 @@ class ContributionLimit:
         if self.unit is None:
             return None
         if self.auto:
-            return "rows of a unit beyond the chosen number do not count: totals are low by those"
+            return "rows of a unit beyond the chosen number do not count, so totals are too low"
         said = "by default, one row" if self.default else "one row" if self.rows == 1 else f"at most {self.rows} rows"
-        more = "max_rows_per_unit= keeps more, at as much more noise" if self.rows == 1 else "the rest do not"
-        return f"{said} of each unit count, so totals are low where units have more: {more}"
+        more = "max_rows_per_unit= keeps more, with more noise" if self.rows == 1 else "further rows are not counted"
+        return f"{said} of each unit count, so totals are too low if units have more: {more}"
+
+
+def most_groups(count: int) -> str:
+    """In how many groups at most, in words."""
+    return f"in at most {count} group{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +209,9 @@ def _whole(engine: Engine, value: str, kind: Kind) -> str:
         return engine.digest(value)
     if kind == "integer":
         return f"TRY_CAST({value} AS BIGINT)"
-    return _floor(value, value)
+    if kind == "number":
+        return _floor(value, value)
+    raise ValueError(f"kind is {kind!r}, but must be 'text', 'integer' or 'number'.")
 
 
 def _floor(double: str, value: str) -> str:

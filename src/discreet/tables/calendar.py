@@ -3,6 +3,8 @@
 A point in time is a number of seconds since 1970 (``discreet.dates``) within declared ends. Hours, weekdays, weeks
 are floors of doubles, which every engine computes alike; years and months are what the engine's calendar makes of a
 day, the Gregorian one for all years in both engines. No time zone and no first day of the week takes part.
+
+Decision 352.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Each choice costs a tenth of the budget. What is left answers the question with what was chosen, at a price that does
 not depend on it: noise is in proportion to the sensitivity, whatever that turns out to be. The choice is among public
 candidates, so nothing can fail, or cost more, because of it.
+
+Decision 351.
 """
 
 from __future__ import annotations
@@ -156,7 +158,7 @@ class ChoosingOperation:
         return MOST_ROWS[int(self._cap.release(np.array(scores), rng).value)]
 
     def _bounds(self, name: str, rng: Rng) -> tuple[float, float]:
-        """The outer powers of two between which records are found, of one row a unit."""
+        """The outer powers of two between which records are found, of one row per unit."""
         rows, mechanism = self.query.rows, self._counted
         one = replace(rows, keys=(), limit=ContributionLimit(rows.limit.unit))
         bins = BinCut(name, EDGES)

@@ -64,6 +64,7 @@ class Columns:
     source: Source
     schema: Schema
     derived: Mapping[str, Expression]
+    missing_groups: frozenset[str] = frozenset()  # derived keys whose missing values are a group, as in SQL
 
     def compute(self, used: Collection[str], late: Collection[str] = ()) -> ComputedRows:
         """The source's rows with the derived columns that are ``used``, clipped to their bounds.
@@ -201,7 +202,7 @@ class Columns:
     def is_checked_late(self, name: str) -> bool:
         """Whether rows of unknown categories may be dropped after the groups are formed, which is cheaper."""
         declared = self.schema[name]
-        listed = isinstance(declared, Categories) and declared.other is None and name not in self.derived
+        listed = isinstance(declared, Categories) and not self._gathers(name) and name not in self.derived
         return listed and self._span(name) is None
 
     def rows_with_group(self, name: str, *, early: bool) -> nw.Expr | None:
@@ -211,18 +212,21 @@ class Columns:
         if isinstance(declared, Unlisted):
             return ~self.raw(name).is_null()
         assert isinstance(declared, Categories)
-        return (
-            None if declared.other is not None or (self.is_checked_late(name) and not early) else self.is_declared(name)
-        )
+        late = self.is_checked_late(name) and not early
+        return None if self._gathers(name) or late else self.is_declared(name)
+
+    def _gathers(self, name: str) -> bool:
+        """Whether what has no category is a group too: under the name of ``other``, or as missing."""
+        return getattr(self.schema[name], "other", None) is not None or name in self.missing_groups
 
     def key(self, number: int, name: str) -> tuple[Field, nw.Expr]:
         """A key as a field of the scan: consecutive whole numbers by their place, anything else as it is."""
         declared, field = self.schema[name], f"k{number}"
         if isinstance(declared, Categories) and (span := self._span(name)):
             code = self.raw(name).cast(nw.Int64) - span[0]
-            code = code if declared.other is None else nw.when(self.is_declared(name)).then(code)
-            return Field(field, size=span[1] - span[0] + 1, nullable=declared.other is not None), code
-        gathered = isinstance(declared, Categories) and declared.other is not None
+            code = nw.when(self.is_declared(name)).then(code) if self._gathers(name) else code
+            return Field(field, size=span[1] - span[0] + 1, nullable=self._gathers(name)), code
+        gathered = isinstance(declared, Categories) and self._gathers(name)
         return Field(field, kind=self._kind(name)), self.read(name) if gathered else self.raw(name)
 
     def late(self, number: int, name: str, totals: Any) -> Any:
@@ -233,6 +237,12 @@ class Columns:
         assert isinstance(declared, Categories)
         found = engine.among(totals, key, _numbers(declared), f"in_{key}")
         return found.filter(f"in_{key}")
+
+    def labels_of(self, name: str) -> tuple[Any, ...]:
+        """What the groups of a public key are called, in the order of answers."""
+        declared = self.schema[name]
+        assert isinstance(declared, Categories)
+        return (*declared.values, None) if name in self.missing_groups else declared.labels
 
     def codes(self, name: str, found: Any) -> NDArray[np.int64]:
         """The place that each of a key's values has among the labels of its column; -1 for one that has none."""
@@ -248,13 +258,13 @@ class Columns:
         else:
             place = {label: number for number, label in enumerate(declared.values)}
             code = np.fromiter((place.get(value, -1) for value in held.tolist()), np.int64, len(held))
-        return np.where(missing, -1 if declared.other is None else len(declared.values), code)
+        return np.where(missing, len(declared.values) if self._gathers(name) else -1, code)
 
     def labels(self, name: str, found: Any) -> list[Any]:
         """What each of a key's values is called in answers; none for one that is in no group."""
         declared = self.schema[name]
         if isinstance(declared, Categories):
-            return [None if code < 0 else declared.labels[code] for code in self.codes(name, found).tolist()]
+            return [None if code < 0 else self.labels_of(name)[code] for code in self.codes(name, found).tolist()]
         # one of -0.0 and 0.0, which are equal
         return [value + 0.0 if isinstance(value, float) else value for value in found.tolist()]
 

@@ -7,10 +7,13 @@ from typing import Any
 
 from discreet.dates import Dates, Times, moment
 from discreet.schema import Bounded, Categories, Column, Schema, Unlisted, Value
+from discreet.tables.choices import AsNumber
 from discreet.tables.expressions import Expression
 from discreet.tables.mistakes import declaration_name, mistake
+from discreet.tables.nodes import Clip
+from discreet.tables.nodes import Column as Read
 
-__all__ = ["declaration_of", "key_of"]
+__all__ = ["as_number", "declaration_of", "key_of"]
 
 
 def declaration_of(name: str, expression: Expression, schema: Schema) -> Column:
@@ -41,20 +44,32 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
     if expression is not None:
         domain = expression.node.domain(schema)
     elif isinstance(column, Dates):
-        from discreet.tables.nodes import Column as Read
-
         domain = Read(name).domain(schema)
     if domain is None:
         timed = isinstance(column, Times)
         how = "col(...).date.start('month')" if timed else "(col(...) / 10).floor() * 10"
-        groups = f"date_trunc('month', {name})" if timed else f"FLOOR({name} / 10) * 10"
+        what = name if expression is None else "..."
+        groups = f"date_trunc('month', {what})" if timed else f"FLOOR({what} / 10) * 10"
+        sql = (
+            f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by "
+            f"{groups}, or declare it with categories = [...] or range = [first, last]."
+            if expression is None
+            else f"its values are computed, and public facts do not list them: group by {groups}, or by a CASE."
+        )
         raise mistake(
             f"Column {name!r} is {type(column).__name__}, but keys are Categories or Unlisted(), or computed with few "
             f"values, as by {how}; for ranges of a number, use histogram().",
-            f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by "
-            f"{groups}, or declare it with categories = [...] or range = [first, last].",
+            sql,
         )
     return Categories(_labels(domain))
+
+
+def as_number(name: str, schema: Schema) -> Expression | None:
+    """Categories that are numbers or truth values as numbers, which SQL takes them for; none for any other column."""
+    column = Read(name)
+    if not isinstance(schema[name], Categories) or column.kind(schema) != "number":
+        return None
+    return Expression(Clip(AsNumber(column), *column.bounds(schema)))
 
 
 def _labels(domain: tuple[Value, ...]) -> tuple[Value, ...]:

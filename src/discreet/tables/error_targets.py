@@ -27,8 +27,8 @@ def half_widths(operation: Any, rows: int | None = None) -> dict[str, float]:
     """Half the 95 % interval of each column of an answer, for groups of so many rows."""
     if not isinstance(operation, TableOperation):
         raise ValueError(
-            "epsilon for an error needs bounds that are declared: of bounds that are found from the data the error is "
-            "not known before. Write them into the schema: column = { bounds = [low, high] }."
+            "epsilon for an error needs declared bounds: with bounds found from the data, the error is not known "
+            "beforehand. Write them into the schema: column = { bounds = [low, high] }."
         )
     places = zip(operation.aggregates, operation.sources, strict=True)
     return {name: _half(operation, name, aggregate, source, rows) for (name, aggregate), source in places}

@@ -15,6 +15,8 @@ logarithm can step outside.
 (0.0, inf)
 >>> (col("income") / col("hours")).clip(0, 50).bounds(schema)
 (0.0, 50.0)
+
+Decision 350.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.dates import seconds
-from discreet.errors import number
+from discreet.errors import number, whole
 from discreet.schema import Bounded, Schema, Value
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
 
     from discreet.tables.accessors import DateMethods, TextMethods
 
-__all__ = ["Expression", "case", "col", "columns", "join_conditions", "operand"]
+__all__ = ["DIGITS", "Expression", "case", "col", "columns", "join_conditions", "operand", "round_to", "whole_quotient"]
+
+DIGITS = 15  # that a double has
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +87,12 @@ class Expression:
 
     def __rtruediv__(self, other: Any) -> Expression:
         return Expression(Binary("/", _operand(other), self.node))
+
+    def __floordiv__(self, other: Any) -> Expression:
+        return Expression(whole_quotient(self.node, _operand(other)))
+
+    def __rfloordiv__(self, other: Any) -> Expression:
+        return Expression(whole_quotient(_operand(other), self.node))
 
     def __mod__(self, other: Any) -> Expression:
         return Expression(Binary("%", self.node, _operand(other)))
@@ -176,9 +186,9 @@ class Expression:
         """The square root; of a negative number, missing."""
         return Expression(Function("sqrt", _numeric(self)))
 
-    def round(self) -> Expression:
-        """The nearest whole number; of two, the larger."""
-        return (self + 0.5).floor()
+    def round(self, decimals: int = 0) -> Expression:
+        """The nearest number of so many decimals; of two, the one further from zero, as SQL's ROUND."""
+        return Expression(round_to(_numeric(self), whole("decimals", decimals, low=-DIGITS, high=DIGITS)))
 
     def log(self) -> Expression:
         """The natural logarithm; of a number that is not positive, missing."""
@@ -207,6 +217,19 @@ def join_conditions(sign: Literal["&", "|"], conditions: Iterable[Any]) -> Expre
     sides = [_condition(side) for side in conditions]
     inner = (side.parts if isinstance(side, Logic) and side.sign == sign else (side,) for side in sides)
     return Expression(Logic(sign, tuple(part for parts in inner for part in parts)))
+
+
+def round_to(inner: Node, decimals: int) -> Node:
+    """A number rounded to so many decimals, a half away from zero."""
+    if decimals == 0:
+        return Function("round", inner)
+    scale = Number(10.0**decimals)
+    return Binary("/", Function("round", Binary("*", inner, scale)), scale)
+
+
+def whole_quotient(left: Node, right: Node) -> Node:
+    """The quotient cut towards zero, as SQL's ``//``: what ``%`` leaves has the sign of ``left``."""
+    return Function("trunc", Binary("/", left, right))
 
 
 def operand(value: Any) -> Node:

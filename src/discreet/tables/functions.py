@@ -12,6 +12,7 @@ from discreet.tables.calendar import Truncated
 from discreet.tables.choices import AsNumber, Case, Coalesce, Extreme
 from discreet.tables.conditions import Compare, Logic
 from discreet.tables.date_functions import DATES
+from discreet.tables.expressions import DIGITS, round_to, whole_quotient
 from discreet.tables.nodes import Binary, Function, Node, Number, Text
 from discreet.tables.texts import Contains, Joined, Length, TextFunction, like
 from discreet.tables.where import Reader, only
@@ -25,7 +26,6 @@ Read = Callable[[Reader, Any], Node]
 
 _WHOLE = {"INT", "BIGINT", "SMALLINT", "TINYINT", "UINT", "UBIGINT", "INT128"}
 _REAL = {"DOUBLE", "FLOAT"}
-_DIGITS = 15  # that a double has
 _LONGEST = 1_000_000  # characters
 _TIMES = {"TIMESTAMP", "TIMESTAMPNTZ", "DATETIME"}
 
@@ -40,15 +40,8 @@ def _one(make: Callable[[Node], Node]) -> Read:
 
 def _round(reader: Reader, node: exp.Round) -> Node:
     only(node, "this", "decimals")
-    inner = reader.node(node.this)
-    if node.args.get("decimals") is None:
-        return Function("round", inner)
-    return _rounded(inner, reader.whole(node.args["decimals"], "ROUND", -_DIGITS, _DIGITS))
-
-
-def _rounded(inner: Node, decimals: int) -> Node:
-    scale = Number(10.0**decimals)
-    return Binary("/", Function("round", Binary("*", inner, scale)), scale)
+    decimals = node.args.get("decimals")
+    return round_to(reader.node(node.this), 0 if decimals is None else reader.whole(decimals, "ROUND", -DIGITS, DIGITS))
 
 
 def _sign(inner: Node) -> Node:
@@ -88,7 +81,7 @@ def _cast(reader: Reader, node: exp.Cast) -> Node:
     inner = reader.node(node.this)
     if kind == "DECIMAL":  # of so many digits in all, which a double has anyway, and so many after the point
         decimals = node.to.expressions[1].this if len(node.to.expressions) > 1 else exp.Literal.number(0)
-        return _rounded(AsNumber(inner), reader.whole(decimals, "DECIMAL", 0, _DIGITS))
+        return round_to(AsNumber(inner), reader.whole(decimals, "DECIMAL", 0, DIGITS))
     if node.to.expressions:
         raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: write the type without a length.")
     if kind in _WHOLE:
@@ -210,9 +203,7 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Trunc: _one(lambda inner: Function("trunc", inner)),
     exp.Sign: _one(_sign),
     exp.Pow: _power,
-    exp.IntDiv: lambda reader, node: Function(
-        "trunc", Binary("/", reader.node(node.this), reader.node(node.expression))
-    ),
+    exp.IntDiv: lambda reader, node: whole_quotient(reader.node(node.this), reader.node(node.expression)),
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,

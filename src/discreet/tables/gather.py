@@ -1,4 +1,7 @@
-"""What an engine's sums say of the groups: verified, added up to exact whole numbers, put in their groups' places."""
+"""What an engine's sums say of the groups: verified, added up to exact whole numbers, put in their groups' places.
+
+Decision 100.
+"""
 
 from __future__ import annotations
 
@@ -97,13 +100,18 @@ def verify(rows: GroupedRows, wanted: ScanPass, sums: Mapping[str, Whole], bins:
 
 
 def _places(rows: GroupedRows, keys: Sequence[Any], size: int) -> NDArray[np.int64]:
-    """Each line's place among all public groups; -1 for a line that is in none."""
+    """Each line's place among the public groups; -1 for a line that is in none."""
     place, known = np.zeros(size, np.int64), np.ones(size, bool)
     for name, column in zip(rows.keys, keys, strict=True):
         code = rows.columns.codes(name, column)
         known &= code >= 0
-        place = place * len(rows.schema[name].labels) + code  # type: ignore[union-attr]
-    return np.where(known, place, -1)
+        place = place * len(rows.columns.labels_of(name)) + code
+    if (possible := rows.possible_places) is None:
+        return np.where(known, place, -1)
+    # a line of a group that is not listed cannot be: the conditions exclude it
+    number = np.minimum(np.searchsorted(possible, place), max(len(possible) - 1, 0))
+    known &= possible[number] == place if len(possible) else False
+    return np.where(known, number, -1)
 
 
 def _names(rows: GroupedRows, keys: Sequence[Any], size: int) -> list[tuple[Any, ...] | None]:

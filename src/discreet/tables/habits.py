@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from discreet.tables.expressions import Expression, col
 
 if TYPE_CHECKING:
     from discreet.tables.query import TableQuery
 
 __all__ = ["ColumnOfGroups", "refuse_habit"]
 
+_FIRST = "filter, derive, select, join and group_by come before the aggregates: table.filter(...).count()"
 LINES = {
+    **dict.fromkeys(("filter", "derive", "select", "join", "group_by"), _FIRST),
     "groupby": "write group_by: table.group_by('sex').mean('cost').release(epsilon=0.5, book=book)",
     "agg": "add one column after another: table.group_by('sex').mean('cost').count().release(epsilon=0.5, book=book)",
     "aggregate": "add one column after another: table.mean('cost').count().release(epsilon=0.5, book=book)",
@@ -32,6 +38,15 @@ LINES = {
     "loc": "rows are never shown: filter them, table.filter(dp.tables.col('age') >= 18), and ask for a number",
     "shape": "how many rows there are is private: table.count().release(epsilon=0.5, book=book)",
     "columns": "the columns are table.schema",
+    "isin": "write table.filter(dp.tables.col('sex').is_in(['f', 'm']))",
+    "between": "write table.filter((dp.tables.col('age') >= 18) & (dp.tables.col('age') <= 65))",
+    "fillna": "declare what a missing cell counts as: dp.Bounded(0, 100, missing=0)",
+    "dropna": "rows without a value do not count: table.mean('cost') is that of the others",
+    "apply": "write an expression: table.derive(dear=dp.tables.col('cost') > 100)",
+    "assign": "write derive: table.derive(dear=dp.tables.col('cost') > 100)",
+    "astype": "declare the column as what it is, in the schema",
+    "hist": "write histogram: table.histogram('cost', bins=10).release(epsilon=0.5, book=book)",
+    "plot": "ask first, and plot the answer: table.histogram('cost').release(epsilon=0.5, book=book).value",
 }
 
 
@@ -42,12 +57,24 @@ def refuse_habit(kind: str, name: str) -> NoReturn:
     raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
 
-@dataclass(frozen=True)
+def _compared(sign: Callable[[Any, Any], Any]) -> Callable[[ColumnOfGroups, Any], Expression]:
+    def condition(self: ColumnOfGroups, other: Any) -> Expression:
+        return sign(col(self.name), other)  # type: ignore[no-any-return]
+
+    return condition
+
+
+@dataclass(frozen=True, eq=False)
 class ColumnOfGroups:
-    """A column of a table, or of its groups, to ask a number of: ``table["cost"].mean()``."""
+    """A column of a table, or of its groups, to ask a number of: ``table["cost"].mean()``; compared with something, it
+    is a condition: ``table[table["age"] >= 18]``.
+    """
 
     groups: TableQuery
     name: str
+    __lt__, __le__, __gt__, __ge__ = map(_compared, (operator.lt, operator.le, operator.gt, operator.ge))
+    __eq__, __ne__ = map(_compared, (operator.eq, operator.ne))  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
     def mean(self) -> TableQuery:
         """The mean."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.errors import number, whole
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.records import entries
 from discreet.mechanisms.thresholds import exceeding, noise_tail
 from discreet.mechanisms.values import exact_number
 from discreet.random.tap import draw_output
@@ -130,7 +131,8 @@ class KeySelection(Mechanism[dict[Any, int]]):
         """Shown groups with their noisy counts, in an order that depends on their names alone."""
         # In an order of their own before noise is drawn: engines list groups in any order, and a seed should mean one
         # answer.
-        exact = {key: math.floor(exact_number(count)) for key, count in data.items()}
+        groups = zip(data.keys(), entries(data), strict=True) if hasattr(data, "to_list") else data.items()
+        exact = {key: math.floor(exact_number(count)) for key, count in groups}
         counts = dict(sorted(exact.items(), key=lambda item: repr(item[0])))
 
         return draw_output(self, counts, "l1", self.rows, lambda: exceeding(counts, self.scale, self.threshold, rng))

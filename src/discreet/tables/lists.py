@@ -10,6 +10,8 @@ whole.
 True
 >>> text.count("list"), "IN (1)" in text
 (2, True)
+
+Decision 99.
 """
 
 from __future__ import annotations

@@ -15,9 +15,10 @@ from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Quantile, Quantiles
 from discreet.tables.choices import AsNumber, Case
 from discreet.tables.conditions import Logic, Missing
+from discreet.tables.derived import as_number
 from discreet.tables.expressions import Expression
 from discreet.tables.mistakes import at, declaration_name
-from discreet.tables.nodes import Clip, Column, Node, Number
+from discreet.tables.nodes import Column, Node, Number
 from discreet.tables.where import Reader, only
 
 if TYPE_CHECKING:
@@ -94,7 +95,10 @@ class Measures:
         if isinstance(aggregate, tuple):
             left, right, kind = aggregate
             return lambda query, name: query._with_pair(left, right, name or text, **kind)
-        return lambda query, name: query._with(aggregate, name or (None if plain or aggregate == Count() else text))
+        own = None if plain or aggregate == Count() else text
+        if isinstance(aggregate, Count):
+            return lambda query, name: query.count(aggregate.column, name=name or own)
+        return lambda query, name: query._with(aggregate, name or own)
 
     def _aggregate(self, node: exp.Expression, held: Node | None, text: str) -> Any:
         match node:
@@ -140,8 +144,8 @@ class Measures:
         elif not isinstance(node.this, (exp.Star, exp.Literal)):
             only(node, "this", "big_int")
             found = self.reader.node(node.this)
-            declared = self.table.schema[found.name] if isinstance(found, Column) else None
-            if isinstance(found, Column) and isinstance(declared, Bounded) and held is None:
+            if isinstance(found, Column) and held is None:
+                self.table.count(found.name)  # refuses what cannot be counted, here where its place is known
                 return Count(found.name)
             held = self._both(Logic("~", (Missing(found),)), held)
         return Count() if held is None else Count(self.column(Case((held,), (Number(1.0),)), text))
@@ -157,8 +161,9 @@ class Measures:
             if name.lower() == (self.table.limit.unit or "").lower():
                 return self.table.limit.unit or ""
         found = self.reader.node(node)
-        if isinstance(found, Column) and number and not isinstance(self.table.schema[found.name], Bounded):
-            found = Clip(AsNumber(found), *found.bounds(self.table.schema)) if _counts(found, self.table) else found
+        if isinstance(found, Column) and number:
+            counted = as_number(found.name, self.table.schema)
+            found = found if counted is None else counted.node
         if number and found.logical():
             found = AsNumber(found)
         name = self.column(found if held is None else Case((held,), (found,)), text)
@@ -206,7 +211,3 @@ def _refuse_pairs(node: exp.Expression) -> None:
                 f"COUNT(DISTINCT {', '.join(parts)}) is not supported: COUNT(DISTINCT ...) takes one column; texts are "
                 f"joined by {' || '.join(parts)}."
             )
-
-
-def _counts(column: Column, table: Table) -> bool:
-    return column.kind(table.schema) == "number"

@@ -24,6 +24,8 @@ from discreet.tables.bounding import SecretKey
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Progress, ScanPass, ScanResult, Stats
 from discreet.tables.together import MeasuredFrom, measured_aggregates
+from discreet.tables.unmet_conditions import unmet_conditions
+from discreet.tables.whole_values import as_whole, widen_to_whole
 
 __all__ = ["Explanation", "TableOperation"]
 
@@ -71,11 +73,13 @@ class TableOperation:
                 "count_distinct()."
             )
         groups = rows.public_groups
-        if groups > MOST_GROUPS:
+        if rows.combinations > MOST_GROUPS:
             raise ValueError(
-                f"The keys have {groups:,} combinations, but at most {MOST_GROUPS:,} public groups are answered: "
-                "group by fewer columns."
+                f"The keys have {rows.combinations:,} combinations, but at most {MOST_GROUPS:,} public groups are "
+                "answered: group by fewer columns."
             )
+        if not groups or rows.holds_no_row:
+            raise ValueError(_no_answer(rows))
         private = rows.private_keys
         kept, sources = measured_aggregates([aggregate for _, aggregate in aggregates])
         free = [private and aggregate == Count() for aggregate in kept]
@@ -99,7 +103,7 @@ class TableOperation:
 
     @cached_property
     def _measured(self) -> list[tuple[Aggregate, Any]]:
-        """What meets noise, and the noise it meets."""
+        """What meets noise, and the noise it meets: equal shares of the budget, the smaller noise (decision 62)."""
         return list(zip(self.kept, self.mechanisms, strict=True))
 
     @cached_property
@@ -188,17 +192,21 @@ class TableOperation:
         totals = Totals.of(stats.size, keys, self.levels)
         answers: dict[str, Any] = {}
         ends: dict[str, Any] = {}
+        whole = {name for name, aggregate in self.aggregates if aggregate.shown_whole(rows)}
         for name, aggregate, read in self._read:
             if (drawn := noisy[read.place]) is None:
                 assert self.selection is not None
                 answers[name] = np.array(list(shown.values()), np.int64)
-                ends[name] = self.selection.interval(answers[name]) if self.errors else None
+                ends[name] = widen_to_whole(self.selection.interval(answers[name])) if self.errors else None
                 continue
             numbers, mechanism = totals.add_totals(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
             ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
+            if name in whole:
+                answers[name] = as_whole(answers[name])
+                ends[name] = None if ends[name] is None else widen_to_whole(ends[name])
         known = {name: found for name, found in ends.items() if found is not None}
-        return as_frame(rows, totals, answers, self.after, known)
+        return as_frame(rows, totals, answers, self.after, known, whole)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""
@@ -208,6 +216,7 @@ class TableOperation:
             for aggregate, mechanism in self._measured
         ]
         errors = {name: stated[read.place] for name, _, read in self._read}
+        used = {name for _, aggregate in self.aggregates for name in rows.columns_used(aggregate.scan(rows))}
         if self.selection is None:
             groups = f"{rows.public_groups} public"
         else:
@@ -222,6 +231,7 @@ class TableOperation:
             event=self.event,
             errors=errors,
             bias="\n".join(biases(rows, [aggregate for _, aggregate in self.aggregates])) or None,
+            doubts=unmet_conditions(rows, used, None if self.after is None else self.after.having),
             note="" if self.after is None else "columns, rows and order of the answer are made of what was released",
         )
 
@@ -240,6 +250,7 @@ class Explanation:
     errors: Mapping[str, str]
     bias: str | None = None  # a line for each thing that is cut, left out or capped
     note: str = ""
+    doubts: tuple[str, ...] = ()  # conditions that no declared value meets
 
     def __str__(self) -> str:
         chosen = f"those that pass {self.filters} filter(s)" if self.filters else "all"
@@ -253,12 +264,26 @@ class Explanation:
         ]
         lines += [f"error   {name}: {error} (95 %)" for name, error in self.errors.items()]
         lines += [f"bias    {line}" for line in (self.bias or "").splitlines()]
+        lines += [f"check   {line}" for line in self.doubts]
         return "\n".join([*lines, *([f"after   {self.note}"] if self.note else [])])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def _no_answer(rows: GroupedRows) -> str:
+    """Why nothing is asked of rows of which there is none, by public facts."""
+    what = "No group can meet the conditions" if rows.keys else "No row can meet the conditions"
+    answer = "the answer would have no rows" if rows.keys else "the answer would be that of an empty table"
+    reasons = "".join(
+        f" {line.rstrip('.?')}{'?' if line.endswith('?') else '.'}" for line in unmet_conditions(rows, ())
+    )
+    return (
+        f"{what}, by what is declared: {answer}.{reasons} Nothing was read or charged: mend the conditions (WHERE, "
+        "filter), or the declarations."
+    )
 
 
 def _stats_of_cells(found: Sequence[ScanResult], cells: Sequence[tuple[Any, ...]]) -> Stats:

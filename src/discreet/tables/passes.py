@@ -11,16 +11,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from discreet.encoding.engines import plan_or_fail, quietly
 from discreet.encoding.sources import Source
 from discreet.errors import extra
-from discreet.schema import Bounded, Categories, Schema, Unlisted, Value
+from discreet.schema import Bounded, Categories, Schema, Unlisted
 from discreet.tables.bounding import ContributionLimit, Field, SecretKey, bound
 from discreet.tables.columns import Columns
 from discreet.tables.expressions import Expression
 from discreet.tables.expressions import columns as referred
 from discreet.tables.fixed_point import COARSE, FINE, FixedPoint
 from discreet.tables.gather import MISREAD, ODD, gather_groups, verify
+from discreet.tables.possible_groups import can_no_row_meet, possible_places
 from discreet.tables.scans import ScanPass, ScanResult, Stats, Whole
 from discreet.tables.scope import with_steps
 
@@ -52,11 +56,12 @@ class GroupedRows:
     conditions: tuple[Expression, ...] = ()
     keys: tuple[str, ...] = ()
     moments: frozenset[str] = frozenset()  # keys that are points in time, in seconds
+    missing_groups: frozenset[str] = frozenset()  # derived keys whose missing values are a group
 
     @cached_property
     def columns(self) -> Columns:
         """How columns are read."""
-        return Columns(self.source, self.schema, self.derived)
+        return Columns(self.source, self.schema, self.derived, self.missing_groups)
 
     def deriving(self, name: str, expression: Expression) -> GroupedRows:
         """The same rows with one more bounded column, of an expression that is resolved already."""
@@ -99,15 +104,38 @@ class GroupedRows:
 
     @property
     def public_groups(self) -> int:
-        """How many groups the declarations give; a private key counts as one."""
-        kinds = [self.schema[key] for key in self.keys]
-        return math.prod([len(kind.labels) for kind in kinds if isinstance(kind, Categories)])
+        """How many groups may hold a row, by the declarations and conditions; a private key counts as one."""
+        return self.combinations if self.possible_places is None else len(self.possible_places)
 
-    def public_keys(self, size: int) -> dict[str, list[Value]]:
+    @property
+    def combinations(self) -> int:
+        """How many groups the declarations give, whatever the conditions; a private key counts as one."""
+        kinds = [self.schema[key] for key in self.keys]
+        listed = [key for key, kind in zip(self.keys, kinds, strict=True) if isinstance(kind, Categories)]
+        return math.prod([len(self.columns.labels_of(key)) for key in listed])
+
+    @cached_property
+    def possible_places(self) -> NDArray[np.int64] | None:
+        """Where the public groups stand among all combinations, if some of those are none."""
+        return possible_places(self)
+
+    @cached_property
+    def holds_no_row(self) -> bool:
+        """Whether no row can meet the conditions, by public facts."""
+        return can_no_row_meet(self)
+
+    def public_keys(self, size: int) -> dict[str, list[Any]]:
         """Each key's value in the first public groups: the last key changes fastest, as in the declarations."""
-        columns, inner = dict[str, list[Value]](), 1
+        if (places := self.possible_places) is not None:
+            listed = [self.columns.labels_of(key) for key in self.keys]
+            codes = np.unravel_index(places[:size], [len(labels) for labels in listed])
+            return {
+                key: [labels[code] for code in code_of_key.tolist()]
+                for key, labels, code_of_key in zip(self.keys, listed, codes, strict=True)
+            }
+        columns, inner = dict[str, list[Any]](), 1
         for key in reversed(self.keys):
-            labels = self.schema[key].labels  # type: ignore[union-attr]
+            labels = self.columns.labels_of(key)
             some = labels[: -(-size // inner)]
             once = list(some) if inner == 1 else [label for label in some for _ in range(inner)]
             columns[key] = (once * -(-size // max(len(once), 1)))[:size]
@@ -127,6 +155,7 @@ class GroupedRows:
         def scan(progress: Progress | None) -> ScanResult:
             return quietly(lambda: gather_groups(self, wanted, self.source.engine.fetch(totals, progress), names))
 
+        # what fails on no rows fails before the charge: decision 353
         empty = plan_or_fail(lambda: gather_groups(self, wanted, self.source.engine.dry_run(totals), names))
         return PreparedScan(scan, empty)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discreet.errors import whole
+from discreet.habits import BUDGETS, answer_arguments
 from discreet.mechanisms.budget import Budget, Noise
 from discreet.random import RngLike
 from discreet.release import Chargeable, Release, charged
@@ -21,12 +22,15 @@ from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
 from discreet.tables.conditions import Logic, Missing
 from discreet.tables.covariances import Covariance
+from discreet.tables.derived import as_number, declaration_of
 from discreet.tables.error_targets import epsilon_for
 from discreet.tables.expressions import Expression
 from discreet.tables.habits import ColumnOfGroups, refuse_habit
-from discreet.tables.nodes import Column
+from discreet.tables.nodes import Column, Number
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
+from discreet.tables.resolve import resolve_constants, text_columns
+from discreet.tables.unmet_conditions import unmet_conditions
 
 __all__ = ["TableQuery"]
 
@@ -49,7 +53,9 @@ class TableQuery:
         With ``unit_most`` all rows of a unit count, up to so many of them, instead of ``max_rows_per_unit``.
         """
         if unit_most is None:
-            return self._with(Count(column), name)
+            if column is None or isinstance(self.rows.schema[column], Bounded):
+                return self._with(Count(column), name)
+            return self._of_values(column, name)
         if column is not None:
             raise ValueError("unit_most is for count() of rows: for a column, sum() a derived one.")
         return self._with_unit_total("", (0, whole("unit_most", unit_most, low=1)), name)
@@ -61,9 +67,9 @@ class TableQuery:
 
         With ``unit_bounds`` all rows of a unit count, and what they add up to is clipped, instead of dropping rows.
         """
-        return (
-            self._with(Sum(column), name) if unit_bounds is None else self._with_unit_total(column, unit_bounds, name)
-        )
+        if unit_bounds is None:
+            return self._of_numbers(Sum(column), name)
+        return self._with_unit_total(column, unit_bounds, name)
 
     def _with_unit_total(self, of: str, bounds: tuple[float, float], name: str | None) -> TableQuery:
         if self.rows.limit.unit is None:
@@ -77,15 +83,15 @@ class TableQuery:
 
     def mean(self, column: str, *, name: str | None = None) -> TableQuery:
         """The mean of a bounded column."""
-        return self._with(Mean(column), name)
+        return self._of_numbers(Mean(column), name)
 
     def variance(self, column: str, *, name: str | None = None) -> TableQuery:
         """The population variance of a bounded column."""
-        return self._with(Variance(column), name)
+        return self._of_numbers(Variance(column), name)
 
     def deviation(self, column: str, *, name: str | None = None) -> TableQuery:
         """The standard deviation of a bounded column: the root of the population variance."""
-        return self._with(Variance(column, root=True), name)
+        return self._of_numbers(Variance(column, root=True), name)
 
     def covariance(self, left: str, right: str, *, name: str | None = None) -> TableQuery:
         """The population covariance of two bounded columns, of rows that have a value in both."""
@@ -97,13 +103,13 @@ class TableQuery:
 
     def quantile(self, column: str, q: float, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The ``q``-quantile of a bounded column, to within a bin of its range."""
-        return self._with(Quantile(column, q, bins), name)
+        return self._of_numbers(Quantile(column, q, bins), name)
 
     def quantiles(
         self, column: str, q: Iterable[float] = (0.25, 0.5, 0.75), *, bins: int = 1024, name: str | None = None
     ) -> TableQuery:
-        """Several quantiles of a bounded column, as a list a group, for one charge."""
-        return self._with(Quantiles(column, tuple(q), bins), name)
+        """Several quantiles of a bounded column, as one list per group, for one charge."""
+        return self._of_numbers(Quantiles(column, tuple(q), bins), name)
 
     def median(self, column: str, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The median of a bounded column."""
@@ -111,11 +117,38 @@ class TableQuery:
 
     def histogram(self, column: str, bins: int | Iterable[float] = 10, *, name: str | None = None) -> TableQuery:
         """Counts of a bounded column in bins: their number, or their public edges."""
-        return self._with(Histogram(column, bins if isinstance(bins, int) else tuple(bins)), name)
+        return self._of_numbers(Histogram(column, tuple(bins) if isinstance(bins, Iterable) else bins), name)
 
     def count_distinct(self, column: str, *, name: str | None = None) -> TableQuery:
         """How many different values a column has."""
         return self._with(CountDistinct(column), name)
+
+    def _of_numbers(self, aggregate: Any, name: str | None) -> TableQuery:
+        """An aggregate of numbers, which categories that are numbers or truth values are too."""
+        column, rows = aggregate.column, self.rows
+        number = None if column in self.hidden or column in rows.moments else as_number(column, rows.schema)
+        if number is None:
+            return self._with(aggregate, name)
+        own = f"{column} as a number"
+        return self._deriving(own, number)._with(replace(aggregate, column=own), name or aggregate.name)
+
+    def _of_values(self, column: str, name: str | None) -> TableQuery:
+        """How many rows have a value in a column that is no number."""
+        self._refuse_hidden(column)
+        rows, own = self.rows, f"{column} has a value"
+        one = Expression(Case((Logic("~", (Missing(Column(column)),)),), (Number(1.0),)))
+        resolved = resolve_constants(one, rows.schema, text_columns(rows.source.kinds, rows.derived))
+        return self._deriving(own, resolved)._with(Count(own), name or Count(column).name)
+
+    def _deriving(self, own: str, expression: Expression) -> TableQuery:
+        """The same question of rows with one more column, of an expression that is resolved already."""
+        rows = self.rows
+        if own not in rows.schema:
+            schema = Schema({**rows.schema, own: declaration_of(own, expression, rows.schema)})
+            return replace(self, rows=replace(rows, schema=schema, derived={**rows.derived, own: expression}))
+        if own not in rows.derived or rows.derived[own].node != expression.node:
+            raise ValueError(f"A column is called {own!r}, as one that this needs: give it another name.")
+        return self
 
     def _with_pair(self, left: str, right: str, name: str | None, **kind: bool) -> TableQuery:
         one, other = (Column(column) for column in (left, right))
@@ -162,10 +195,12 @@ class TableQuery:
         names = (*self.rows.keys, *(name for name, _ in self.aggregates))
         return self.after or Presentation(names, (tuple(map(Column, names)),))
 
-    def _with(self, aggregate: Aggregate, name: str | None) -> TableQuery:
-        column = getattr(aggregate, "column", None)
+    def _refuse_hidden(self, column: str | None) -> None:
         if column in self.hidden:
             raise ValueError(f"Column {column!r} was left out by select().")
+
+    def _with(self, aggregate: Aggregate, name: str | None) -> TableQuery:
+        self._refuse_hidden(getattr(aggregate, "column", None))
         aggregate.scan(self.rows)  # refuses what does not suit, now rather than later
         if self.after is not None:
             raise ValueError("An aggregate is added after order_by() or limit(): say those last.")
@@ -230,6 +265,7 @@ class TableQuery:
         """
         return epsilon_for(lambda epsilon: self.operation(epsilon, delta, noise=noise), error, rows)
 
+    @answer_arguments(BUDGETS)
     def release(
         self,
         epsilon: float | None = None,
@@ -252,11 +288,14 @@ class TableQuery:
         if self.rows.limit.default and not all(isinstance(one, UnitTotal) for _, one in self.aggregates):
             warnings.warn(
                 f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where "
-                "there are more, totals are low. Say max_rows_per_unit=1 if that is meant, or more.",
+                "there are more, totals are too low. Say max_rows_per_unit=1 if that is meant, or more.",
                 stacklevel=2,
             )
         for name in sorted(self.rows.source.spelled & self._columns()):
             warnings.warn(f"Column {name!r} is declared as numbers, but {SPELLED}.", stacklevel=2)
+        having = None if self.after is None else self.after.having
+        for line in unmet_conditions(self.rows, self._columns(), having):
+            warnings.warn(f"A condition is met by no declared value. {line}", stacklevel=2)
         return charged(asked, book=book, label=label, rng=rng)
 
     def _columns(self) -> set[str]:

@@ -7,7 +7,7 @@ a column of truth values is a condition.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from discreet.tables.mistakes import mistake
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
 
-__all__ = ["condition_of", "resolve_constants"]
+__all__ = ["condition_of", "refuse_unclear_halves", "resolve_constants", "text_columns"]
 
 NUMERAL = re.compile(SPELLED)
 MOST_PARTS, DEEPEST = 4_000, 100  # of an expression; the values of is_in do not count
@@ -31,13 +31,45 @@ _CONDITION = "A condition stands where a number is needed: compare numbers, comb
 _DATE = "A date or a time stands where a number is needed: take its year, or a difference in days"
 
 
+def text_columns(kinds: Mapping[str, str], derived: Iterable[str]) -> frozenset[str]:
+    """The columns that an expression may take for text: by their type in the source, or by their expression."""
+    return frozenset({name for name, kind in kinds.items() if kind == "text"} | set(derived))
+
+
 def resolve_constants(
     expression: Expression, schema: Schema, texts: Collection[str], *, condition: bool = False
 ) -> Expression:
     """The expression with its constants resolved; ``texts`` are the columns that hold text by their type."""
     _small(expression.node)
     node = _resolve(expression.node, schema, texts)
+    refuse_unclear_halves(node)
     return Expression(condition_of(node, schema) if condition else node)
+
+
+def refuse_unclear_halves(node: Node) -> None:
+    """Refuse a cast to whole numbers of what SQL may compute in decimals: of those a half goes away from zero, of
+    doubles to the even number, and a column's type, which decides it, is no public fact."""
+    level = [node]
+    while level:
+        if any(isinstance(part, Function) and part.name == "rint" and _may_be_decimal(part.inner) for part in level):
+            said = "A number with a decimal point is cast to a whole one, and the type of a column decides where a half"
+            raise mistake(f"{said} goes: use round() or floor().", f"{said} goes: write ROUND(...) or FLOOR(...).")
+        level = [child for part in level for child in part.children()]
+
+
+def _may_be_decimal(node: Node) -> bool:  # decision 356
+    match node:
+        case Number(constant=constant):
+            return not constant.is_integer()
+        case Binary(sign="/", left=Function(name="round"), right=Number(constant=scale)):
+            return scale > 1  # a cast to DECIMAL, or a rounding that keeps the type
+        case Binary(sign="/"):
+            return False
+        case Case(values=values, otherwise=otherwise):
+            return any(map(_may_be_decimal, values if otherwise is None else (*values, otherwise)))
+        case Binary() | Coalesce() | Extreme() | AsNumber() | Clip() | Function(name="abs"):
+            return any(map(_may_be_decimal, node.children()))
+    return False  # a column, a double, a whole number
 
 
 def _small(whole: Node) -> None:

@@ -102,6 +102,8 @@ class Select:
                 if not any(is_aggregate(part) for part in node.walk()):
                     self._key(node)
             return
+        if not group.expressions:
+            raise ValueError("GROUP BY names nothing: write the columns, as GROUP BY ward, or leave it out.")
         for node in group.expressions:
             if isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets)):
                 self._grouping(node)

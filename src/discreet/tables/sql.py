@@ -124,6 +124,7 @@ def _unreadable(query: str, error: Any) -> str:
     meant = [f"{word} is no word of SQL, did you mean {near}?" for word in words if (near := nearest(word, _WORDS))]
     found = (getattr(error, "errors", None) or [{}])[0]
     told = str(found.get("description") or "it is no SQL")
-    told = "something is missing" if "missing for <class" in told else told.partition(" / ")[0].lower()
+    inner = "missing for <class" in told or "<Token" in told  # names of the parser's own
+    told = "something is missing" if inner else told.partition(" / ")[0].lower()
     where = f" at {found['highlight']!r} (line {found['line']}, column {found['col']})" if "line" in found else ""
     return f"The query cannot be read{where}: {told}. {meant[0] if meant else FORM[0].upper() + FORM[1:]}"

@@ -18,10 +18,12 @@ from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declaration_of, key_of
 from discreet.tables.expressions import Expression
-from discreet.tables.habits import ColumnOfGroups, refuse_habit
+from discreet.tables.habits import LINES, ColumnOfGroups, refuse_habit
+from discreet.tables.missing_groups import has_missing_group
 from discreet.tables.passes import GroupedRows, Progress
+from discreet.tables.possible_groups import derived_columns, refuse_endless, with_columns_replaced
 from discreet.tables.query import TableQuery
-from discreet.tables.resolve import resolve_constants
+from discreet.tables.resolve import refuse_unclear_halves, resolve_constants, text_columns
 
 __all__ = ["Table", "table"]
 
@@ -50,7 +52,15 @@ class Table:
             if not isinstance(condition, Expression):
                 raise ValueError("filter takes conditions such as col('age') >= 18.")
         found = [resolve_constants(condition, self.schema, self.texts, condition=True) for condition in conditions]
+        self._refuse_unclear(*found)
         return replace(self, conditions=(*self.conditions, *found))
+
+    def _refuse_unclear(self, *expressions: Expression) -> None:
+        if self.derived:
+            refuse_endless([one.node for one in (*self.conditions, *expressions)], self.derived)
+            made = derived_columns(self.derived)
+            for one in expressions:
+                refuse_unclear_halves(with_columns_replaced(one.node, made))
 
     def select(self, *columns: str) -> Table:
         """The same rows, of which only these columns may be asked about from here on."""
@@ -70,6 +80,7 @@ class Table:
                     f"{name!r} is no expression, but derive takes expressions such as col('income') / 1000."
                 )
             found = resolve_constants(expression, self.schema, self.texts)
+            self._refuse_unclear(found)
             declared = Schema({**out.declared, name: declaration_of(name, found, self.schema)})
             out = replace(out, declared=declared, derived={**out.derived, name: found})
         return out
@@ -77,8 +88,7 @@ class Table:
     @property
     def texts(self) -> frozenset[str]:
         """The columns that hold text."""
-        held = {name for name, kind in self.source.kinds.items() if kind == "text"}
-        return frozenset(held | set(self.derived))
+        return text_columns(self.source.kinds, self.derived)
 
     def join(self, other: Table) -> Table:
         """The pairs of rows of two tables that have the same unit: with at most k rows of each unit here and l there,
@@ -92,7 +102,7 @@ class Table:
 
     def group_by(self, *keys: str) -> TableQuery:
         """Groups by columns with categories, declared or by their expression, every combination of which is answered;
-        by Dates, a group a day; by Unlisted ones, with a delta.
+        by Dates, one group per day; by Unlisted ones, with a delta.
         """
         schema = self.schema
         found = {key: key_of(key, schema[key], self.derived.get(key), schema) for key in keys}
@@ -100,7 +110,8 @@ class Table:
             raise ValueError("A key is given twice.")
         moments = frozenset(key for key in keys if found[key] is not schema[key] and _is_moment(schema[key]))
         declared = Schema({**self.declared, **found})
-        rows = GroupedRows(self.source, declared, self.limit, self.derived, self.conditions, keys, moments)
+        missing = frozenset(key for key in keys if key in self.derived and has_missing_group(key, self.derived, schema))
+        rows = GroupedRows(self.source, declared, self.limit, self.derived, self.conditions, keys, moments, missing)
         return TableQuery(rows, hidden=self.hidden)
 
     def sql(
@@ -148,57 +159,72 @@ class Table:
         raise TypeError("A table is asked by the name of a column, or with a condition: table['cost'].mean().")
 
     def __getattr__(self, name: str) -> Any:
+        if name in vars(self).get("declared", ()):
+            raise AttributeError(f"A table has no {name!r}: its column is table[{name!r}].")
         refuse_habit("table", name)
+
+    def __len__(self) -> int:
+        raise TypeError(f"A table has no len(): {LINES['shape']}.")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"<Table {self.source.name}: {', '.join(self.schema)}; {self.limit.describe()}>"
 
     # A table is its own single group.
 
-    def count(self, column: str | None = None, **options: Any) -> TableQuery:
+    def count(self, column: str | None = None, *, unit_most: int | None = None, name: str | None = None) -> TableQuery:
         """How many rows, or how many with a value in ``column``."""
-        return self.group_by().count(column, **options)
+        return self.group_by().count(column, unit_most=unit_most, name=name)
 
-    def sum(self, column: str, **options: Any) -> TableQuery:
+    def sum(
+        self, column: str, *, unit_bounds: tuple[float, float] | None = None, name: str | None = None
+    ) -> TableQuery:
         """The sum of a bounded column."""
-        return self.group_by().sum(column, **options)
+        return self.group_by().sum(column, unit_bounds=unit_bounds, name=name)
 
-    def mean(self, column: str, **options: Any) -> TableQuery:
+    def mean(self, column: str, *, name: str | None = None) -> TableQuery:
         """The mean of a bounded column."""
-        return self.group_by().mean(column, **options)
+        return self.group_by().mean(column, name=name)
 
-    def variance(self, column: str, **options: Any) -> TableQuery:
+    def variance(self, column: str, *, name: str | None = None) -> TableQuery:
         """The population variance of a bounded column."""
-        return self.group_by().variance(column, **options)
+        return self.group_by().variance(column, name=name)
 
-    def deviation(self, column: str, **options: Any) -> TableQuery:
+    def deviation(self, column: str, *, name: str | None = None) -> TableQuery:
         """The standard deviation of a bounded column."""
-        return self.group_by().deviation(column, **options)
+        return self.group_by().deviation(column, name=name)
 
-    def covariance(self, left: str, right: str, **options: Any) -> TableQuery:
+    def covariance(self, left: str, right: str, *, name: str | None = None) -> TableQuery:
         """The population covariance of two bounded columns."""
-        return self.group_by().covariance(left, right, **options)
+        return self.group_by().covariance(left, right, name=name)
 
-    def correlation(self, left: str, right: str, **options: Any) -> TableQuery:
+    def correlation(self, left: str, right: str, *, name: str | None = None) -> TableQuery:
         """The correlation of two bounded columns."""
-        return self.group_by().correlation(left, right, **options)
+        return self.group_by().correlation(left, right, name=name)
 
-    def quantile(self, column: str, q: float, **options: Any) -> TableQuery:
+    def quantile(self, column: str, q: float, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The ``q``-quantile of a bounded column."""
-        return self.group_by().quantile(column, q, **options)
+        return self.group_by().quantile(column, q, bins=bins, name=name)
 
-    def quantiles(self, column: str, q: Iterable[float] = (0.25, 0.5, 0.75), **options: Any) -> TableQuery:
+    def quantiles(
+        self, column: str, q: Iterable[float] = (0.25, 0.5, 0.75), *, bins: int = 1024, name: str | None = None
+    ) -> TableQuery:
         """Several quantiles of a bounded column, as a list."""
-        return self.group_by().quantiles(column, q, **options)
+        return self.group_by().quantiles(column, q, bins=bins, name=name)
 
-    def median(self, column: str, **options: Any) -> TableQuery:
+    def median(self, column: str, *, bins: int = 1024, name: str | None = None) -> TableQuery:
         """The median of a bounded column."""
-        return self.group_by().median(column, **options)
+        return self.group_by().median(column, bins=bins, name=name)
 
-    def histogram(self, column: str, bins: Any = 10, **options: Any) -> TableQuery:
+    def histogram(self, column: str, bins: int | Iterable[float] = 10, *, name: str | None = None) -> TableQuery:
         """Counts of a bounded column in bins."""
-        return self.group_by().histogram(column, bins, **options)
+        return self.group_by().histogram(column, bins, name=name)
 
-    def count_distinct(self, column: str, **options: Any) -> TableQuery:
+    def count_distinct(self, column: str, *, name: str | None = None) -> TableQuery:
         """How many different values a column has."""
-        return self.group_by().count_distinct(column, **options)
+        return self.group_by().count_distinct(column, name=name)
 
 
 def _is_moment(column: Any) -> bool:

@@ -1,7 +1,7 @@
 """UNION ALL of SELECTs without groups over one table: one question, each part of which counts its own rows.
 
 Every aggregate of a part looks at the part's rows alone, as one with FILTER does, so all are answered by one scan and
-one charge, and shown one part a line. Parts may overlap: a record then counts in each, and is paid for in each.
+one charge, and shown one part per line. Parts may overlap: a record then counts in each, and is paid for in each.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def union(tree: exp.Expression, sources: Sources) -> TableQuery:
 
 
 def _presented(query: TableQuery, lines: list[list[tuple[str, Node]]]) -> Presentation:
-    """One part a line, under the names of the first."""
+    """One part per line, under the names of the first."""
     schema, names = answer_schema(query), tuple(name for name, _ in lines[0])
     made = tuple(tuple(fitted(node, schema) for _, node in line) for line in lines)
     for name, column in zip(names, zip(*made, strict=True), strict=True):

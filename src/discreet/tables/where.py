@@ -28,7 +28,14 @@ __all__ = ["Lists", "Reader", "only"]
 
 Lists: TypeAlias = Mapping[str, list[Any]]  # the long lists that were taken out of the text, by what stands for them
 
-_COMPARED: Mapping[type[exp.Expression], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.EQ: "=="}
+_COMPARED: Mapping[type[exp.Expression], str] = {
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.EQ: "==",
+    exp.NEQ: "==",  # whoever reads it negates it
+}
 _ARITHMETIC: Mapping[type[exp.Expression], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 _LARGEST = 1e300
 _FORMS = (
@@ -134,7 +141,8 @@ class Reader:
         elif isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In, exp.Like)):
             remedy = f"if it is text, write {name!r} in single quotes."
         else:
-            remedy = f"add {name} = {{ bounds = [low, high] }}, or {{ categories = [...] }}, to the schema."
+            kinds = "{ bounds = [low, high] }, { categories = [...] } or { unlisted = true }"
+            remedy = f"add {name} = {kinds} to the schema."
         raise ValueError(f"Column {name!r} is not declared: {remedy} There are {listed or 'none'}.")
 
     def number(self, node: exp.Expression) -> float:
@@ -193,7 +201,9 @@ class Reader:
             if isinstance(left, Text) and isinstance(right, Text):
                 raise ValueError(f"{node.sql()} does not look at any column.")
             return Binary(_ARITHMETIC[type(node)], left, right)
-        compared = Compare(_COMPARED.get(type(node), "=="), left, right)
+        if type(node) not in _COMPARED:
+            raise ValueError(f"{node.sql(dialect='duckdb')} is not supported. {_FORMS}")
+        compared = Compare(_COMPARED[type(node)], left, right)
         if isinstance(left, (Number, Text)) and isinstance(right, (Number, Text)):  # as 1 = 1, to which AND is added
             if isinstance(left, Text) != isinstance(right, Text):
                 raise ValueError(f"{node.sql(dialect='duckdb')} compares a text with a number: write both alike.")

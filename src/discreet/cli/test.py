@@ -1,0 +1,99 @@
+"""``discreet test``: a private test of two columns of a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from discreet.errors import extra
+
+with extra("cli"):
+    import typer
+
+from discreet.cli import show
+from discreet.cli.books import Recorded, book_to_charge
+from discreet.cli.fit import Data, EpsilonOption, Seed
+from discreet.cli.help import LEARN, example
+from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, delta_option
+from discreet.cli.query import SchemaFile
+from discreet.cli.waiting import waiting
+
+__all__ = ["register", "run_test"]
+
+By = Annotated[str, typer.Option("--by", help="The column of groups, or the first of two.", show_default=False)]
+Of = Annotated[str, typer.Option("--of", help="The column that is compared.", show_default=False)]
+Events = Annotated[
+    str | None, typer.Option("--events", help="For log-rank: the column that says whether the event was seen.")
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        "--test",
+        help="welch, anova, mann-whitney, kolmogorov-smirnov, two-proportions, independence, correlation or log-rank; "
+        "without it, what the columns' kinds suggest.",
+        show_default=False,
+    ),
+]
+Alternative = Annotated[str, typer.Option("--alternative", help="two-sided, greater or less.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="Of the interval.")]
+DeltaOption = Annotated[float | None, delta_option()]
+
+EXAMPLE = example(
+    "discreet test people.csv --schema people.toml --by sex --of age \\",
+    "  --epsilon 1 --ledger budget.db",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("test", rich_help_panel=LEARN, epilog=EXAMPLE)(run_test)
+
+
+def run_test(
+    data: Data,
+    schema: SchemaFile,
+    by: By,
+    of: Of,
+    epsilon: EpsilonOption,
+    delta: DeltaOption = None,
+    kind: Kind = None,
+    events: Events = None,
+    alternative: Alternative = "two-sided",
+    confidence: Confidence = 0.95,
+    ledger: LedgerOption = None,
+    book: BookOption = None,
+    no_book: NoBookOption = False,
+    seed: Seed = None,
+    json: Json = False,
+) -> None:
+    """Test two columns of a file privately: a p-value and an interval that hold the noise."""
+    from discreet.encoding import one_row_note
+    from discreet.inference import compare
+    from discreet.schema import read_schema
+
+    declared = read_schema(schema)
+    show.note(one_row_note(declared), silent=json)
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alternative": alternative, "confidence": confidence}
+    columns = (by, of) if events is None else (by, of, events)
+    with book_to_charge(ledger, book, no_book, delta) as account, waiting("reading", silent=json):
+        answer = compare(data, *columns, schema=declared, test=kind, book=Recorded(account), rng=seed, **asked)
+    low, high = answer.interval
+    if json:
+        facts = {
+            "p_value": answer.p_value,
+            "effect": answer.effect,
+            "effect_name": answer.effect_name,
+            "interval": [low, high],
+            "note": answer.note,
+        }
+        show.as_json({"test": answer.label, **facts, "event": answer.event.to_dict(), "reproducible": seed is not None})
+        return
+    sides = "" if alternative == "two-sided" else "two-sided "  # the test is one-sided, its interval never
+    show.say(
+        answer.label,
+        f"p = {answer.p_value:.4g} ({alternative})",
+        f"{answer.effect_name} = {answer.effect:.4g}, {100 * confidence:g} % {sides}interval {low:.4g} to {high:.4g}",
+        f"assumes: {answer.assumes}",
+        *([answer.note] if answer.note else []),
+    )
+    if seed is not None:
+        show.say("made with a seed: for tests, not private")
