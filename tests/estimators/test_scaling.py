@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,9 @@ def test_what_the_noise_hides_is_left_to_the_bounds() -> None:
         MinMaxScaler(bounds=(0, 1), feature_range=(1, 0)).fit(few)
 
 
-@pytest.mark.parametrize("estimator", [GaussianNB, PCA, StandardScaler, MinMaxScaler, lambda **k: KMeans(2, **k)])
+@pytest.mark.parametrize(
+    "estimator", [partial(GaussianNB, classes=(0, 1)), PCA, StandardScaler, MinMaxScaler, partial(KMeans, 2)]
+)
 def test_bounds_whose_squares_overflow_are_refused_before_the_charge_and_the_widest_are_not(estimator: Any) -> None:
     """Variances of such units were infinite, and the model full of NaN."""
     book = dp.Ledger("sqlite://").open("b", epsilon=1000.0, delta=1e-3)

@@ -73,6 +73,7 @@ def test_the_event_is_known_before_fit_and_never_exceeds_epsilon(solver, adjacen
         solver_options=OPTIONS[solver],
         adjacency=adjacency,
         random_state=0,
+        classes=(0, 1),
     )
     before = model.privacy_event(n_features=3)
     model.fit(X, Y)
@@ -103,28 +104,30 @@ def test_regressors_cost_what_was_asked(model, delta, adjacency):
 
 
 def test_the_number_of_features_is_asked_for_where_the_cost_depends_on_it():
-    assert LogisticRegression().privacy_event() == LogisticRegression().privacy_event(n_features=50)
-    assert LogisticRegression(solver="cd", bounds=([0, 0], [1, 1])).privacy_event()
+    assert LogisticRegression(classes=(0, 1)).privacy_event() == LogisticRegression(classes=(0, 1)).privacy_event(
+        n_features=50
+    )
+    assert LogisticRegression(solver="cd", bounds=([0, 0], [1, 1]), classes=(0, 1)).privacy_event()
     with pytest.raises(ValueError, match="n_features is None"):
-        LogisticRegression(solver="cd").privacy_event()
+        LogisticRegression(solver="cd", classes=(0, 1)).privacy_event()
 
 
 def test_the_book_is_charged_first_and_may_refuse():
-    book, model = Pocket(), LogisticRegression(epsilon=0.5, delta=1e-5, random_state=0)
+    book, model = Pocket(), LogisticRegression(epsilon=0.5, delta=1e-5, random_state=0, classes=(0, 1))
     model.fit(X, Y, book=book)
     assert book.charged == [(model.event_, "LogisticRegression")]
-    fresh = LogisticRegression(epsilon=0.5, delta=1e-5)
+    fresh = LogisticRegression(epsilon=0.5, delta=1e-5, classes=(0, 1))
     with pytest.raises(BudgetExceeded):
         fresh.fit(X, Y, book=Pocket(limit=0.4))
     assert not hasattr(fresh, "coef_")
 
 
 def test_a_declared_size_saves_the_count():
-    private, public = LogisticRegression(), LogisticRegression(dataset_size=2000)
+    private, public = LogisticRegression(classes=(0, 1)), LogisticRegression(dataset_size=2000, classes=(0, 1))
     assert len(dp.events.leaves(private.privacy_event())) == 2
     assert len(dp.events.leaves(public.privacy_event())) == 1
     assert public.set_params(random_state=0).fit(X, Y).score(X, Y) > 0.8
-    assert len(dp.events.leaves(LogisticRegression(adjacency="replace").privacy_event())) == 1
+    assert len(dp.events.leaves(LogisticRegression(adjacency="replace", classes=(0, 1)).privacy_event())) == 1
 
 
 def test_noise_has_the_scale_the_event_promises():
@@ -152,21 +155,21 @@ def test_the_contract_runs_as_written():
 
 def test_pairs_that_are_not_proved_are_refused_by_name():
     for model, reason in [
-        (LogisticRegression(solver="statistics"), "squared loss only"),
+        (LogisticRegression(solver="statistics", classes=(0, 1)), "squared loss only"),
         (LogisticRegression(solver="cd", classes=(0, 1, 2)), "one score"),
         (LinearSVC(solver="objective", classes=(0, 1, 2)), "the loss itself bounds"),
         (LinearRegression(target_bounds=(-1, 1), solver="output"), "the loss itself bounds"),
         (LinearRegression(target_bounds=(-1, 1), solver="objective"), "the loss itself bounds"),
         (Lasso(target_bounds=(-1, 1), solver="objective"), "the loss itself bounds"),
-        (LinearClassifier(CustomLoss(np.add, np.add), solver="output"), "the loss itself bounds"),
-        (LogisticRegression(solver="sgd", delta=0.0), "delta above 0"),
+        (LinearClassifier(CustomLoss(np.add, np.add), solver="output", classes=(0, 1)), "the loss itself bounds"),
+        (LogisticRegression(solver="sgd", delta=0.0, classes=(0, 1)), "delta above 0"),
     ]:
         with pytest.raises(ValueError, match=reason):
             model.fit(X, Y)
     with pytest.raises(ValueError, match="solver is 'newton', but must be 'auto' or one of"):
-        LogisticRegression(solver="newton").fit(X, Y)
+        LogisticRegression(solver="newton", classes=(0, 1)).fit(X, Y)
     with pytest.raises(ValueError, match="'speed', but solver 'gd' takes clip, curvature, radius, steps"):
-        LogisticRegression(solver_options={"speed": 9}).fit(X, Y)
+        LogisticRegression(solver_options={"speed": 9}, classes=(0, 1)).fit(X, Y)
 
 
 def test_the_table_knows_every_loss_and_solver():
@@ -191,8 +194,8 @@ def test_an_l1_penalty_has_no_perturbation():
 
 def test_auto_says_why():
     for model, solver in [
-        (LogisticRegression(), "gd"),
-        (LogisticRegression(delta=0.0), "objective"),
+        (LogisticRegression(classes=(0, 1)), "gd"),
+        (LogisticRegression(delta=0.0, classes=(0, 1)), "objective"),
         (LinearSVC(classes=(0, 1, 2)), "gd"),
         (LinearSVC(classes=(0, 1, 2), delta=0.0), "gd"),
     ]:
@@ -210,7 +213,7 @@ def test_auto_says_why():
         ({"delta": 1.0}, "delta is 1.0"),
         ({"feature_norm": -1}, "feature_norm is -1"),
         ({"classes": (1, 1)}, "at least two different labels"),
-        ({"classes": None}, "at least two different labels"),
+        ({"classes": None}, "classes is not given"),
         ({"regularization": 0.0}, "regularization is 0.0"),
         ({"bounds": (1, 0)}, "each lower one below"),
         ({"bounds": 3}, "bounds must be finite"),
@@ -225,7 +228,7 @@ def test_auto_says_why():
 )
 def test_parameters_out_of_range_are_named(facts, message):
     with pytest.raises(ValueError, match=message):
-        LogisticRegression(**facts).fit(X, Y)
+        LogisticRegression(**{"classes": (0, 1)} | facts).fit(X, Y)
 
 
 def test_target_bounds_are_declared():
@@ -247,7 +250,9 @@ def test_odd_data_are_fitted_like_any_other(solver, case):
     y = np.zeros(n, int) if case == "one class" else np.arange(n) % 2
     if case == "all unusable":
         x[:] = np.nan
-    model = LogisticRegression(solver=solver, solver_options=OPTIONS[solver], delta=1e-5, random_state=0).fit(x, y)
+    model = LogisticRegression(
+        solver=solver, solver_options=OPTIONS[solver], delta=1e-5, random_state=0, classes=(0, 1)
+    ).fit(x, y)
     assert np.isfinite(model.coef_).all()
     assert model.coef_.shape == (1, d)
     assert set(model.predict(np.zeros((2, d)))) <= {0, 1}
@@ -273,7 +278,7 @@ def test_odd_shapes_are_regressed_like_any_other(model, shape):
 
 def test_records_that_cannot_be_used_change_nothing():
     """NaN, infinities and labels outside the declared ones: as if the record were not there."""
-    model = LogisticRegression(random_state=0, epsilon=5.0)
+    model = LogisticRegression(random_state=0, epsilon=5.0, classes=(0, 1))
     plain = model.fit(X, Y).coef_
     odd = np.array([[np.nan, 0, 0], [0, np.inf, 0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
     labels = np.array([*Y, 0, 1, 7, np.nan])
@@ -307,13 +312,13 @@ def test_records_that_cannot_be_used_change_nothing():
 def test_no_value_is_shown_in_an_error(table):
     """Shapes and types are public and named; scikit-learn's own messages would quote the array."""
     with pytest.raises(ValueError, match=r"real numbers|Expected 2D|Complex|dim 3|how many columns") as caught:
-        LogisticRegression().fit(table, [0])
+        LogisticRegression(classes=(0, 1)).fit(table, [0])
     assert "777" not in str(caught.value)
 
 
 def test_odd_entries_among_objects_blank_their_records():
     """One entry that is no number is private, as in y: no error, and the record counts for nothing."""
-    model = LogisticRegression(random_state=0)
+    model = LogisticRegression(random_state=0, classes=(0, 1))
     plain = model.fit(X, Y).coef_
     for odd in (None, "text", {}, 10**400, float("nan")):
         objects = np.array([*X.tolist(), [odd, 0.0, 0.0]], object)
@@ -336,18 +341,18 @@ def test_targets_are_not_shown_in_an_error():
     with pytest.raises(ValueError, match="real numbers") as caught:
         LinearRegression(target_bounds=(-1, 1)).fit(np.array([[1.0]]), np.array(["secret"]))
     assert "secret" not in str(caught.value)
-    assert "records" not in repr(LogisticRegression())
+    assert "records" not in repr(LogisticRegression(classes=(0, 1)))
 
 
 def test_seeds_repeat_and_system_entropy_does_not():
-    one, two = (LogisticRegression(random_state=3).fit(X, Y) for _ in range(2))
+    one, two = (LogisticRegression(random_state=3, classes=(0, 1)).fit(X, Y) for _ in range(2))
     assert (one.coef_ == two.coef_).all()
     assert one.reproducible_
-    three, four = (LogisticRegression().fit(X, Y) for _ in range(2))
+    three, four = (LogisticRegression(classes=(0, 1)).fit(X, Y) for _ in range(2))
     assert (three.coef_ != four.coef_).any()
     assert not three.reproducible_
     for generator in (np.random.RandomState(0), np.random.default_rng(0), seeded(1)):
-        assert LogisticRegression(random_state=generator).fit(X, Y).reproducible_
+        assert LogisticRegression(random_state=generator, classes=(0, 1)).fit(X, Y).reproducible_
     assert (pickle.loads(pickle.dumps(one)).predict(X) == one.predict(X)).all()
 
 
@@ -373,7 +378,9 @@ def test_probabilities_are_calibrated_though_gradients_are_clipped():
     truth = 1 / (1 + np.exp(-3 * x[:, 0]))
     y = (rng.random(40_000) < truth).astype(int)
     options = {"clip": 0.4}
-    model = LogisticRegression(epsilon=5.0, feature_norm=1.0, solver="gd", solver_options=options, random_state=0)
+    model = LogisticRegression(
+        epsilon=5.0, feature_norm=1.0, solver="gd", solver_options=options, random_state=0, classes=(0, 1)
+    )
     model.fit(x, y)
     outer = np.abs(truth - 0.5) > 0.3  # in the middle a clipped loss only knows which side
     assert np.abs(model.predict_proba(x)[outer, 1] - truth[outer]).mean() < 0.05
@@ -383,7 +390,9 @@ def test_probabilities_are_calibrated_though_gradients_are_clipped():
 @pytest.mark.parametrize("solver", ["gd", "sgd", "svrg"])
 def test_weights_are_projected_to_a_ball(solver):
     options = OPTIONS[solver] | {"radius": 0.5}
-    model = LogisticRegression(solver=solver, solver_options=options, feature_norm=1.0, random_state=0).fit(X, Y)
+    model = LogisticRegression(
+        solver=solver, solver_options=options, feature_norm=1.0, random_state=0, classes=(0, 1)
+    ).fit(X, Y)
     assert 0.1 < np.hypot(np.linalg.norm(model.coef_), model.intercept_[0]) <= 0.5 + 1e-12
 
 
@@ -440,12 +449,15 @@ def test_a_loss_of_ones_own():
     )
     assert model.coef_ == pytest.approx([0.5, 0.0], abs=0.1)
     ramp = CustomLoss(lambda m, y: np.maximum(0, 1 - y * m), lambda m, y: np.where(y * m < 1, -y, 0.0))
-    assert LinearClassifier(ramp, epsilon=2.0, feature_norm=2.0, random_state=0).fit(X, Y).score(X, Y) > 0.85
+    assert (
+        LinearClassifier(ramp, epsilon=2.0, feature_norm=2.0, random_state=0, classes=(0, 1)).fit(X, Y).score(X, Y)
+        > 0.85
+    )
     loud = CustomLoss(ramp.loss, lambda m, y: np.exp(1e4 * (m - y)))  # overflows for some records: no warning tells
-    assert np.isfinite(LinearClassifier(loud, epsilon=2.0, random_state=0).fit(X, Y).coef_).all()
+    assert np.isfinite(LinearClassifier(loud, epsilon=2.0, random_state=0, classes=(0, 1)).fit(X, Y).coef_).all()
     with pytest.raises(ValueError, match="derivative mixes records"):
         CustomLoss(ramp.loss, lambda m, y: m - m.mean())
-    with pytest.raises(ValueError, match="one slope a score"):
+    with pytest.raises(ValueError, match="one slope per score"):
         CustomLoss(ramp.loss, lambda m, y: (m - y).sum())
     with pytest.raises(ValueError, match="two labels"):
         LinearClassifier(ramp, classes=(0, 1, 2)).fit(X, Y)

@@ -173,19 +173,21 @@ def test_what_no_noise_pays_for_is_refused_before_the_charge(solver, asked, size
 def test_no_row_that_vanishes_makes_a_fit_fail_where_numpy_is_told_to_raise(solver):
     tiny = np.vstack([np.full((1, 3), 1e-300), X[:50]])
     with np.errstate(all="raise"):
-        LogisticRegression(bounds=(-1, 1), solver=solver, random_state=1).fit(tiny, Y[:51])
+        LogisticRegression(bounds=(-1, 1), solver=solver, random_state=1, classes=(0, 1)).fit(tiny, Y[:51])
 
 
 def test_a_vanishing_ridge_leaves_weights_that_are_numbers():
     model = LogisticRegression(
-        bounds=(-1, 1), regularization=1e-310, solver_options={"steps": 2, "curvature": 0.0}
+        bounds=(-1, 1), regularization=1e-310, solver_options={"steps": 2, "curvature": 0.0}, classes=(0, 1)
     ).fit(X, Y)
     assert np.isfinite(model.coef_).all()
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 @pytest.mark.parametrize(
-    "model", [LogisticRegression, partial(LinearRegression, target_bounds=(-1, 1))], ids=["logistic", "squares"]
+    "model",
+    [partial(LogisticRegression, classes=(0, 1)), partial(LinearRegression, target_bounds=(-1, 1))],
+    ids=["logistic", "squares"],
 )
 def test_descent_with_curvature_passes_replay_and_releases_what_it_says(model, adjacency):
     """Six thousand records in a corner: full-norm rows; the transcript shows that the curvature was released."""
@@ -207,7 +209,7 @@ def test_replay_finds_second_moments_of_rows_that_are_too_long(monkeypatch):
     x = np.full((6000, 3), 1.0)
 
     def fitted(n):
-        made = LogisticRegression(epsilon=1.0, bounds=(-1, 1), solver="gd", random_state=1).fit(
+        made = LogisticRegression(epsilon=1.0, bounds=(-1, 1), solver="gd", random_state=1, classes=(0, 1)).fit(
             x[n:], np.ones(6000 - n)
         )
         return Release(made.coef_, made.event_)
@@ -218,7 +220,7 @@ def test_replay_finds_second_moments_of_rows_that_are_too_long(monkeypatch):
 
 def test_a_pure_fit_has_no_curvature():
     steps = record(
-        lambda n: LogisticRegression(solver="gd", delta=0.0, bounds=(-1, 1)).fit(X[n:], Y[n:]).coef_, 0
+        lambda n: LogisticRegression(solver="gd", delta=0.0, bounds=(-1, 1), classes=(0, 1)).fit(X[n:], Y[n:]).coef_, 0
     ).steps
     assert len(steps) == gd.STEPS + 1
 
@@ -233,7 +235,7 @@ def test_directions_in_which_data_hardly_vary_are_learnt_where_the_budget_allows
     y = (x[:, 5] + 0.002 * rng.normal(size=40_000) > 0).astype(int)
     public = {"epsilon": 10.0, "bounds": (-1, 1), "random_state": 0}
     turned, straight = (
-        LogisticRegression(**public, solver="gd", solver_options=options).fit(x, y).score(x, y)
+        LogisticRegression(**public, solver="gd", solver_options=options, classes=(0, 1)).fit(x, y).score(x, y)
         for options in ({}, {"curvature": 0.0})
     )
     assert turned > 0.95

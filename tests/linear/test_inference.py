@@ -27,6 +27,10 @@ RUNS = 40
 linear, logistic = (coverage.DESIGNS[name].draw for name in ("least squares", "logistic"))
 
 
+def logistic_regression(**facts):
+    return LogisticRegression(**facts, classes=(0, 1))
+
+
 def least_squares(**facts):
     """A regression of targets in [-1, 1]."""
     return LinearRegression(target_bounds=(-1, 1), **facts)
@@ -139,7 +143,7 @@ def test_an_attenuated_start_gives_no_finite_interval_beside_the_truth(part, mon
     scaled = np.array(design.truth) * [math.sqrt(2), math.sqrt(2), 1]
     monkeypatch.setattr(inference_logistic.LogisticIntervals, "start", property(lambda self: _Start(part * scaled)))
     x, y = design.draw(np.random.default_rng(0), 20_000)
-    model = LogisticRegression(epsilon=4.0, delta=1e-5, bounds=(-1, 1), random_state=0)
+    model = LogisticRegression(epsilon=4.0, delta=1e-5, bounds=(-1, 1), random_state=0, classes=(0, 1))
 
     def holds():
         found = inference.coefficients(model, x, y)
@@ -159,7 +163,7 @@ def test_hard_designs_give_sound_intervals_or_none(name, n, epsilon):
     assert (((errors > widths) & given).sum(axis=0) <= [most(count, 0.06) for count in given.sum(axis=0)]).all()
 
 
-@pytest.mark.parametrize("kind", [least_squares, LogisticRegression])
+@pytest.mark.parametrize("kind", [least_squares, logistic_regression])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace"])
 def test_the_cost_is_known_first_and_not_exceeded(kind, adjacency):
     model = kind(epsilon=0.8, delta=1e-5, bounds=(-1, 1), adjacency=adjacency, random_state=0)
@@ -206,7 +210,7 @@ def test_intervals_are_in_the_users_units(intercept):
     assert (found.standard_error < 0.2).all()
 
 
-@pytest.mark.parametrize("kind", [least_squares, LogisticRegression])
+@pytest.mark.parametrize("kind", [least_squares, logistic_regression])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_too_little_data_gives_infinite_intervals(kind, intercept):
     model = kind(epsilon=0.1, delta=1e-6, feature_norm=1.0, random_state=0, fit_intercept=intercept)
@@ -217,7 +221,7 @@ def test_too_little_data_gives_infinite_intervals(kind, intercept):
 def test_inference_touches_data_only_where_it_says():
     """Neighbours that lack a record, whose record is odd, or has the largest residual at a corner of the bounds."""
     rng = np.random.default_rng(0)
-    for kind, draw in ((least_squares, linear), (LogisticRegression, logistic)):
+    for kind, draw in ((least_squares, linear), (logistic_regression, logistic)):
         x, y = draw(rng, 50)
         for adjacency in ("add-remove", "replace"):
             model = kind(epsilon=1.0, delta=1e-5, random_state=0, adjacency=adjacency, bounds=(-1, 1))
@@ -237,6 +241,10 @@ def test_inference_touches_data_only_where_it_says():
 
 
 def test_models_without_a_theorem_are_refused():
-    for model in (Lasso(target_bounds=(-1, 1)), LogisticRegression(delta=0.0), LogisticRegression(classes=(0, 1, 2))):
+    for model in (
+        Lasso(target_bounds=(-1, 1)),
+        LogisticRegression(delta=0.0, classes=(0, 1)),
+        LogisticRegression(classes=(0, 1, 2)),
+    ):
         with pytest.raises(ValueError, match=r"no interval is proved|written for two"):
             inference.privacy_event(model, 2)

@@ -81,7 +81,7 @@ def test_hostile_inputs_by_the_hundreds_arrive(part, rounds):
 def test_one_record_is_fitted_as_none_is(n, solver):
     """Full Newton steps on one hinge once cycled for ever, and the error told that there was a record."""
     for ridge in (0.1, 1e-3, 10.0):
-        model = LinearSVC(solver=solver, regularization=ridge, feature_norm=1.0, random_state=0)
+        model = LinearSVC(solver=solver, regularization=ridge, feature_norm=1.0, random_state=0, classes=(0, 1))
         assert np.isfinite(model.fit(np.ones((n, 1)), np.ones(n, int)).coef_).all()
 
 
@@ -89,7 +89,9 @@ def test_one_record_is_fitted_as_none_is(n, solver):
 def test_signs_are_fitted_by_the_pure_machine(seed):
     rng = np.random.default_rng(seed)
     x, y = rng.choice([-1.0, 1.0], size=(30, 1 + seed % 4)), rng.integers(0, 2, 30)
-    assert np.isfinite(LinearSVC(epsilon=5, delta=0, feature_norm=1.0, random_state=seed).fit(x, y).coef_).all()
+    assert np.isfinite(
+        LinearSVC(epsilon=5, delta=0, feature_norm=1.0, random_state=seed, classes=(0, 1)).fit(x, y).coef_
+    ).all()
 
 
 def value(found, w):
@@ -136,7 +138,7 @@ def test_a_ridge_without_a_proof_is_refused_before_the_charge():
             raise AssertionError("charged")
 
     for delta in (0.0, 1e-6):
-        model = LogisticRegression(solver="output", regularization=1e-12, feature_norm=1.0, delta=delta)
+        model = LogisticRegression(solver="output", regularization=1e-12, feature_norm=1.0, delta=delta, classes=(0, 1))
         with pytest.raises(ValueError, match="regularization is 1e-12, but perturbing a minimiser needs at least"):
             model.fit(np.ones((3, 1)), [0, 1, 0], book=Book())
 
@@ -145,5 +147,7 @@ def test_a_ridge_without_a_proof_is_refused_before_the_charge():
 def test_neighbours_of_one_record_end_alike(solver):
     for x in ([[1.0]], [[-1.0]], [[0.0]], [[1e-162]], [[1e308]]):
         for ridge in (0.1, 1e-3):
-            model = LinearSVC(solver=solver, regularization=ridge, feature_norm=1.0, delta=0.0, random_state=0)
+            model = LinearSVC(
+                solver=solver, regularization=ridge, feature_norm=1.0, delta=0.0, random_state=0, classes=(0, 1)
+            )
             replay(lambda n, x=x, model=model: model.fit(np.array(x)[:n], [1][:n]).coef_.shape, 0, 1, seeded=True)

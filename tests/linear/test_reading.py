@@ -49,7 +49,13 @@ ODD_LABELS = ["x", None, b"\xff", pd.NA, np.nan, 7, 1j, [], {}, 10**400, (0, 1),
 
 def classifier(**facts):
     """The bounds say how many columns there are, which a list does not."""
-    public = {"epsilon": 5.0, "bounds": (-4.0, [4.0, 4.0]), "random_state": 0, "solver_options": {"steps": 16}}
+    public = {
+        "epsilon": 5.0,
+        "classes": (0, 1),
+        "bounds": (-4.0, [4.0, 4.0]),
+        "random_state": 0,
+        "solver_options": {"steps": 16},
+    }
     return LogisticRegression(**public | facts)
 
 
@@ -208,7 +214,7 @@ class Book:
 
 MANY = np.broadcast_to(np.zeros((1, 1)), (2**29 + 1, 1))  # a table without memory
 MISTAKES = {
-    "too many": (MANY, MANY[:, 0], {}, "X has more records than sums of them are proved for"),
+    "too many": (MANY, MANY[:, 0], {}, r"X has more than 2\^29 records"),
     "text labels": (X, Y.astype(str), {}, "y holds text, but classes is"),
     "numbers for text": (X, Y, {"classes": ("no", "yes")}, "y holds numbers, but classes is"),
     "dates": (X, np.full(N, "2020-01-01", "M8[D]"), {}, "y holds dates, but classes is"),
@@ -262,11 +268,11 @@ def test_rows_shrunk_without_a_declared_norm_are_announced():
     """A public fact: the same words for any data, and none where a norm or bounds are declared."""
     for data in (X, X[:0]):
         with pytest.warns(UserWarning, match="Neither feature_norm nor bounds is declared"):
-            LogisticRegression().fit(data, Y[: len(data)])
+            LogisticRegression(classes=(0, 1)).fit(data, Y[: len(data)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        LogisticRegression(bounds=(-1, 1)).fit(X, Y)
-        LogisticRegression(feature_norm=1.0).fit(X, Y)
+        LogisticRegression(bounds=(-1, 1), classes=(0, 1)).fit(X, Y)
+        LogisticRegression(feature_norm=1.0, classes=(0, 1)).fit(X, Y)
 
 
 def test_a_table_model_reads_labels_by_themselves():

@@ -32,32 +32,38 @@ ODD = CustomLoss(lambda m, y: np.abs(m - y), lambda m, y: np.where(m > y, np.inf
 
 FEW = {"steps": 4}
 CLASSIFIERS = {
-    "gd": LogisticRegression(solver="gd", solver_options=FEW),
+    "gd": LogisticRegression(solver="gd", solver_options=FEW, classes=(0, 1)),
     "gd, three classes": LogisticRegression(solver="gd", solver_options=FEW, classes=(0, 1, 2)),
-    "gd, pure": LogisticRegression(solver="gd", solver_options=FEW, delta=0.0),
+    "gd, pure": LogisticRegression(solver="gd", solver_options=FEW, delta=0.0, classes=(0, 1)),
     "gd, text labels": LogisticRegression(solver="gd", solver_options=FEW, classes=("text", "other")),
-    "gd, bounds": LogisticRegression(solver="gd", solver_options=FEW, bounds=(-3.0, [4.0, 5.0])),
-    "gd, hinge": LinearSVC(solver="gd", solver_options=FEW),
+    "gd, bounds": LogisticRegression(solver="gd", solver_options=FEW, bounds=(-3.0, [4.0, 5.0]), classes=(0, 1)),
+    "gd, hinge": LinearSVC(solver="gd", solver_options=FEW, classes=(0, 1)),
     "gd, hinges": LinearSVC(solver="gd", solver_options=FEW, classes=(0, 1, 2)),
-    "gd, own loss": LinearClassifier(ODD, solver="gd", solver_options=FEW),
-    "sgd": LogisticRegression(solver="sgd", solver_options={"steps": 4, "rate": 0.5}),
-    "svrg": LogisticRegression(solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}),
-    "svrg, own loss": LinearClassifier(ODD, solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}),
-    "cd": LogisticRegression(solver="cd", solver_options={"passes": 2}),
-    "cd, hinge": LinearSVC(solver="cd", solver_options={"passes": 1}),
-    "cd, uniform": LogisticRegression(solver="cd", solver_options={"passes": 1, "clipping": "uniform"}),
-    "cd, adaptive": LogisticRegression(solver="cd", solver_options={"passes": 2, "clipping": "adaptive"}),
-    "cd, greedy": LogisticRegression(solver="cd", solver_options={"updates": 3, "sampling": "greedy"}),
-    "cd, by smoothness": LogisticRegression(solver="cd", solver_options={"passes": 1, "sampling": "smoothness"}),
-    "cd, own loss": LinearClassifier(ODD, solver="cd", solver_options={"passes": 1}),
-    "output": LogisticRegression(solver="output"),
-    "output, pure": LogisticRegression(solver="output", delta=0.0),
+    "gd, own loss": LinearClassifier(ODD, solver="gd", solver_options=FEW, classes=(0, 1)),
+    "sgd": LogisticRegression(solver="sgd", solver_options={"steps": 4, "rate": 0.5}, classes=(0, 1)),
+    "svrg": LogisticRegression(solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}, classes=(0, 1)),
+    "svrg, own loss": LinearClassifier(
+        ODD, solver="svrg", solver_options={"rounds": 2, "inner": 2, "rate": 0.5}, classes=(0, 1)
+    ),
+    "cd": LogisticRegression(solver="cd", solver_options={"passes": 2}, classes=(0, 1)),
+    "cd, hinge": LinearSVC(solver="cd", solver_options={"passes": 1}, classes=(0, 1)),
+    "cd, uniform": LogisticRegression(solver="cd", solver_options={"passes": 1, "clipping": "uniform"}, classes=(0, 1)),
+    "cd, adaptive": LogisticRegression(
+        solver="cd", solver_options={"passes": 2, "clipping": "adaptive"}, classes=(0, 1)
+    ),
+    "cd, greedy": LogisticRegression(solver="cd", solver_options={"updates": 3, "sampling": "greedy"}, classes=(0, 1)),
+    "cd, by smoothness": LogisticRegression(
+        solver="cd", solver_options={"passes": 1, "sampling": "smoothness"}, classes=(0, 1)
+    ),
+    "cd, own loss": LinearClassifier(ODD, solver="cd", solver_options={"passes": 1}, classes=(0, 1)),
+    "output": LogisticRegression(solver="output", classes=(0, 1)),
+    "output, pure": LogisticRegression(solver="output", delta=0.0, classes=(0, 1)),
     "output, three classes": LogisticRegression(solver="output", classes=(0, 1, 2)),
-    "output, hinge": LinearSVC(solver="output"),
-    "objective": LogisticRegression(solver="objective"),
-    "objective, pure": LogisticRegression(solver="objective", delta=0.0),
+    "output, hinge": LinearSVC(solver="output", classes=(0, 1)),
+    "objective": LogisticRegression(solver="objective", classes=(0, 1)),
+    "objective, pure": LogisticRegression(solver="objective", delta=0.0, classes=(0, 1)),
     "objective, three classes": LogisticRegression(solver="objective", classes=(0, 1, 2)),
-    "objective, hinge": LinearSVC(solver="objective", epsilon=0.1),
+    "objective, hinge": LinearSVC(solver="objective", epsilon=0.1, classes=(0, 1)),
 }
 REGRESSORS = {
     "statistics": LinearRegression(target_bounds=(-1, 1), solver="statistics"),
@@ -160,7 +166,11 @@ def test_a_larger_data_set_passes(solver):
     records = [
         (*row, label) for row, label in zip(rng.normal(size=(1000, 2)) * 50, rng.integers(0, 2, 1000), strict=True)
     ]
-    replay(lambda data: fitted(LogisticRegression(solver=solver, epsilon=5.0, delta=1e-5), data), records, records[1:])
+    replay(
+        lambda data: fitted(LogisticRegression(solver=solver, epsilon=5.0, delta=1e-5, classes=(0, 1)), data),
+        records,
+        records[1:],
+    )
 
 
 def test_gradients_that_are_not_clipped_are_caught():

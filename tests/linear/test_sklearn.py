@@ -74,7 +74,11 @@ def test_the_contract_of_scikit_learn(estimator, check, reason):
     contract.holds(estimator, check, reason)
 
 
-BINARY = [LogisticRegression(**PUBLIC), LinearSVC(**PUBLIC), LinearClassifier(SMOOTH, **PUBLIC)]
+BINARY = [
+    LogisticRegression(**PUBLIC, classes=(0, 1)),
+    LinearSVC(**PUBLIC, classes=(0, 1)),
+    LinearClassifier(SMOOTH, **PUBLIC, classes=(0, 1)),
+]
 
 
 @pytest.mark.parametrize("estimator", BINARY, ids=lambda e: type(e).__name__)

@@ -1,4 +1,4 @@
-r"""Generalised additive models by noisy boosting: a step function a feature, and their sum.
+r"""Generalised additive classifiers by noisy boosting: a step function a feature, and their sum.
 
 In round after round each feature's step function is corrected by a Newton step of the penalised likelihood, in which
 the gradient, Σ of the residuals in every bin, is noisy and the rest is public or paid for:
@@ -9,12 +9,8 @@ with N the noisy counts of the bins, h a bound on the loss's curvature, D the di
 an ordered feature. The next feature sees the corrected scores. What is returned is the average of the later rounds, in
 which the noise of single steps is averaged out.
 
-τ and α are in proportion to the noise. In a regression they are, where data are few, about those of the most probable
-function. With s the noise of the averaged rounds and v the variance that a feature's part may have, m bins of n
-records that know nothing of each other have τ = s²/nv. Where all move together, as in the mean of the bins and, nearly,
-in an ordered feature, τ/m is enough; D then has 2τm/3 (a straight line of variance v rises by √(12v)/m from bin to bin,
-which alone would make it τm/12; smoother did better). Classes are guessed by the sign of a score, which survives
-noise that its size does not: there nothing is added.
+τ and α are in proportion to the noise. Classes are guessed by the sign of a score, which survives noise that its size
+does not; a regression needs sizes, and has a boosting of its own (``additive_regression``).
 
 Guarantee: a record is in one bin of a feature with a residual of at most 1, so every histogram of residuals, and of
 counts, has sensitivity 1; their noises are independent, and their costs add up to the budget.
@@ -25,7 +21,6 @@ are random and each takes a plain gradient step; here every bin is measured and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,12 +39,11 @@ __all__ = ["Additive", "total"]
 
 _FAR = 2.0**20  # no score goes further in a round: residuals stay numbers, whatever the noise
 COUNTING = 0.1  # the share of the budget that the counts of the bins take
-VARIANCE = 0.1  # that scores of a regression may have, on targets in [-1, 1]: they are rarely spread further
 
 
 @dataclass(frozen=True)
 class Additive(FitPlan):
-    """Boosting rounds for one or several scores; ``classes`` is empty for regression."""
+    """Boosting rounds for one or several scores."""
 
     bins: Bins
     nominal: frozenset[int]
@@ -62,13 +56,13 @@ class Additive(FitPlan):
 
     @property
     def scores(self) -> int:
-        """How many scores a record has: one, or one a class where there are more than two."""
+        """How many scores a record has: one, or one per class where there are more than two."""
         return len(self.classes) if len(self.classes) > 2 else 1
 
     @property
     def _reach(self) -> tuple[int, int]:
         """How far one record moves a histogram of residuals, in L1 and in L2 squared: a softmax has residuals of 2 in
-        all, and of √2 in L2; a regression's are cut to 1.
+        all, and of √2 in L2.
         """
         return (2, 2) if self.scores > 1 else (1, 1)
 
@@ -95,8 +89,7 @@ class Additive(FitPlan):
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         """The step functions, averaged over the later rounds."""
         codes = self.bins.codes(rows)
-        usable = targets >= 0 if len(self.classes) else np.isfinite(targets)
-        codes = np.where(usable[:, None], codes, -1)
+        codes = np.where((targets >= 0)[:, None], codes, -1)
         solvers = self._solvers(codes, rng)
         terms = [np.zeros((size, self.scores)) for size in self.bins.sizes]
         scores = np.zeros((len(rows), self.scores))
@@ -121,31 +114,20 @@ class Additive(FitPlan):
         return [self._solver(j, np.maximum(counts, 0.0)) for j, counts in enumerate(noisy)]
 
     def _solver(self, feature: int, counts: NDArray[np.float64]) -> Any:
-        curvature = 1.0 if not len(self.classes) else 0.25 if self.scores == 1 else 0.5
-        penalty = self._penalty(feature, float(counts.sum()))
+        curvature = 0.25 if self.scores == 1 else 0.5
+        penalty = self._penalty(feature)
         inverse = np.linalg.inv(curvature * np.diag(counts) + penalty)
         return lambda gradient, term: inverse @ (gradient - penalty @ term)
 
-    def _penalty(self, feature: int, count: float) -> NDArray[np.float64]:
-        """τI + αDᵀD, and less of τ along the mean of a regression's bins."""
-        size, noise, apart = self.bins.sizes[feature], self.noises[feature].deviation, feature in self.nominal
-        ridge = level = self.ridge * noise
-        smooth = self.smoothing * noise
-        if not len(self.classes):
-            records = max(count, self.counting.deviation * math.sqrt(size)) / size  # in a bin
-            alone = noise * min(noise / records * 2 / self.rounds * len(self.bins.sizes) / VARIANCE, 2.0**100)
-            ridge, smooth = max(ridge, alone if apart else alone / size), max(smooth, alone * size * 2 / 3)
-            level = max(alone / size, 2.0**-20 * ridge)  # above zero: what is solved stays regular
-        smooth = 0.0 if apart else smooth
+    def _penalty(self, feature: int) -> NDArray[np.float64]:
+        """τI + αDᵀD."""
+        size, noise = self.bins.sizes[feature], self.noises[feature].deviation
+        smooth = 0.0 if feature in self.nominal else self.smoothing * noise
         differences = np.diff(np.eye(size), axis=0)[:-1]  # the last bin holds what is missing: nobody's neighbour
-        mean = np.full((size, size), 1 / size)
-        return np.asarray(ridge * (np.eye(size) - mean) + level * mean + smooth * differences.T @ differences)
+        return np.asarray(self.ridge * noise * np.eye(size) + smooth * differences.T @ differences)
 
     def _residuals(self, scores: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
         """What is left to explain: within [-1, 1], and within 2 in all over several scores."""
-        if not len(self.classes):
-            left = np.where(np.isfinite(targets), targets, 0.0)[:, None] - np.clip(scores, -1, 1)
-            return np.asarray(np.clip(left, -1, 1))
         if self.scores == 1:
             return np.asarray((targets == 1)[:, None] - 1 / (1 + np.exp(-np.clip(scores, -50, 50))))
         shares = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -153,8 +135,7 @@ class Additive(FitPlan):
         return np.asarray((targets[:, None] == np.arange(self.scores)) - shares)
 
     def _model(self, terms: list[NDArray[np.float64]]) -> Mapping[str, Any]:
-        found: dict[str, Any] = {"term_scores_": terms, "bins_": self.bins}
-        return found | ({"classes_": self.classes} if len(self.classes) else {})
+        return {"term_scores_": terms, "bins_": self.bins, "classes_": self.classes}
 
 
 def total(terms: list[NDArray[np.float64]], codes: NDArray[np.int64]) -> NDArray[np.float64]:

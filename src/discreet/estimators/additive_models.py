@@ -11,19 +11,22 @@ from numpy.typing import NDArray
 
 from discreet.encoding import features as reading
 from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, number, whole
 from discreet.estimators.additive import Additive, total
+from discreet.estimators.additive_regression import AdditiveRegression
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin, RegressorMixin
     from sklearn.utils.validation import check_is_fitted
 
 __all__ = ["AdditiveClassifier", "AdditiveRegressor"]
+
+SMOOTHING, RIDGE = 2.0, 0.3
 
 
 @answer_other_names
@@ -32,28 +35,34 @@ class _Additive(BoundedEstimator):
     bins: Any = 32
     nominal: Sequence[int] = ()
     rounds: int = 10
-    smoothing: float = 2.0
-    ridge: float = 0.3
+    smoothing: float = SMOOTHING
+    ridge: float = RIDGE
 
-    def _boosting(self, features: int, classes: NDArray[Any]) -> Additive:
+    def _facts(self, features: int) -> dict[str, Any]:
+        """What a classifier's and a regressor's boosting have in common."""
         nominal = frozenset(whole("nominal", j) for j in self.nominal)
         outside = [j for j in nominal if j >= features]
         if outside:
             raise ValueError(f"nominal has {outside[0]!r}, but there are {features} features, counted from 0.")
-        return Additive(
-            bins=Bins.from_bounds(*self._sides(features), self.bins),
-            nominal=nominal,
-            classes=classes,
-            rounds=whole("rounds", self.rounds, low=1),
-            budget=self._budget,
-            movement=self._movement,
-            smoothing=number("smoothing", self.smoothing, low=0, high=2.0**20),
-            ridge=number("ridge", self.ridge, low=2.0**-20, high=2.0**20),  # what is solved for stays finite
+        return {
+            "bins": Bins.from_bounds(*self._sides(features), self.bins),
+            "nominal": nominal,
+            "rounds": whole("rounds", self.rounds, low=1),
+            "budget": self._budget,
+            "movement": self._movement,
+        }
+
+    @property
+    def _penalties(self) -> tuple[float, float]:
+        """``smoothing`` and ``ridge``, of which what is solved for stays finite."""
+        return (
+            number("smoothing", self.smoothing, low=0, high=2.0**20),
+            number("ridge", self.ridge, low=2.0**-20, high=2.0**20),
         )
 
     def _scores(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
-        return total(self.term_scores_, self.bins_.codes(reading.table(self, X)))
+        return total(self.term_scores_, self.bins_.codes(reading.table(self, X))) + getattr(self, "intercept_", 0.0)
 
     def effect(self, feature: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """A feature's part in the score: the edges of its bins, and the value in each; a missing value's comes last."""
@@ -69,26 +78,29 @@ class _Additive(BoundedEstimator):
 class AdditiveClassifier(ClassifierMixin, _Additive):  # type: ignore[misc]
     """A differentially private generalised additive classifier (the class of explainable boosting machines).
 
-    ``bounds`` of the features are declared and cut into ``bins`` of equal width, a number or one a feature. A column of
-    codes 0 … m − 1 has the bounds (−0.5, m − 0.5) and m bins; name it in ``nominal``, so that its neighbours are not
+    ``bounds`` of the features are declared and cut into ``bins`` of equal width, a number or one per feature. A column
+    of codes 0 … m − 1 has the bounds (−0.5, m − 0.5) and m bins; name it in ``nominal``, so that its neighbours are not
     smoothed together. What is missing has a bin of its own.
 
     Guarantee: ``event_``; see ``discreet.estimators.additive``.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(8000, 2)); y = (np.abs(X[:, 0]) > 0.5).astype(int)
-    >>> model = AdditiveClassifier(epsilon=1.0, bounds=(-1, 1), random_state=0).fit(X, y)
+    >>> model = AdditiveClassifier(epsilon=1.0, bounds=(-1, 1), classes=(0, 1), random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9), model.effect(0)[0].shape
     (True, (33,))
     """
 
-    classes: Any = (0, 1)
+    classes: Any = None
 
     def _plan(self, features: int) -> FitPlan:
-        return self._boosting(features, Labels(self.classes).declared)
+        smoothing, ridge = self._penalties
+        return Additive(
+            **self._facts(features), classes=Labels(self.classes).declared, smoothing=smoothing, ridge=ridge
+        )
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores: one a record for two classes, otherwise one a class."""
+        """Scores: one per record for two classes, otherwise one per class."""
         scores = self._scores(X)
         return scores[:, 0] if self._single else scores
 
@@ -117,6 +129,7 @@ class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
     True
     """
 
+    rounds: int = 4
     target_bounds: Any = None
 
     def _ends(self) -> tuple[float, float]:
@@ -140,7 +153,10 @@ class AdditiveRegressor(RegressorMixin, _Additive):  # type: ignore[misc]
 
     def _plan(self, features: int) -> FitPlan:
         self._ends()
-        return self._boosting(features, np.empty(0))
+        smoothing, ridge = self._penalties
+        return AdditiveRegression(
+            **self._facts(features), bent=SMOOTHING / max(smoothing, 2.0**-20), variance=RIDGE / ridge
+        )
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Values inside the target's bounds."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.encoding import features as reading
 from discreet.encoding.bounds import per_feature
 from discreet.errors import extra
@@ -34,11 +34,11 @@ class BoundedEstimator(PrivateEstimator):
         """How many records' parts a neighbour changes: under replace one leaves and another comes."""
         if self._adjacency is Adjacency.ZERO_OUT:
             raise ValueError("adjacency is 'zero-out', but must be 'add-remove' or 'replace'.")
-        return 2 if self._adjacency is Adjacency.REPLACE else 1
+        return changed_records(self._adjacency)
 
     def _sides(self, features: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.bounds is None:
-            raise ValueError("bounds is None, but must be declared: (lower, upper), numbers or one a feature.")
+            raise ValueError("bounds is None, but must be declared: (lower, upper), numbers or one per feature.")
         low, high = per_feature(self.bounds, features, getattr(self, "feature_names_in_", None))
         wide = np.maximum(np.abs(low), np.abs(high))
         if not ((wide <= FARTHEST) & (high - low >= 1 / FARTHEST)).all():  # variances are squares of these

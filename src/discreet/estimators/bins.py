@@ -34,7 +34,7 @@ class Bins:
 
     @staticmethod
     def from_bounds(low: NDArray[np.float64], high: NDArray[np.float64], bins: Any) -> Bins:
-        """``bins`` is a number, or one a feature."""
+        """``bins`` is a number, or one per feature."""
         given = list(bins) if isinstance(bins, (Sequence, np.ndarray)) else [bins] * len(low)
         if len(given) != len(low):
             raise ValueError(f"bins has {len(given)} entries, but there are {len(low)} features.")

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, whole
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import group_sums, in_ball, noise_for, scale_to_unit
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
 
 with extra("sklearn"):
     from sklearn.base import TransformerMixin
@@ -105,7 +105,7 @@ class KMeans(TransformerMixin, BoundedEstimator):  # type: ignore[misc]
     There are no ``labels_`` of the private records: ``predict`` labels any others.
 
     Guarantee: ``event_``, the same noisy vector ``n_iter`` times. Starting points are public.
-    Reference: Su, Cao, Li, Bertino and Jin (2016), DPLloyd, with one vector a step and its L2 sensitivity.
+    Reference: Su, Cao, Li, Bertino and Jin (2016), DPLloyd, with one vector per step and its L2 sensitivity.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal([[0.0, 0.0], [4.0, 4.0]], 0.5, size=(4000, 2, 2)).reshape(-1, 2)

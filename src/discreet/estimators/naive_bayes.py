@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import group_sums, noise_for, scale_to_unit
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -81,12 +81,12 @@ class GaussianNB(ClassifierMixin, BoundedEstimator):  # type: ignore[misc]
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 5000); X = rng.normal(y[:, None] * 2.0, 1.0, size=(5000, 2))
-    >>> model = GaussianNB(epsilon=1.0, bounds=(-5, 7), random_state=0).fit(X, y)
+    >>> model = GaussianNB(epsilon=1.0, bounds=(-5, 7), classes=(0, 1), random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """
 
-    classes: Any = (0, 1)
+    classes: Any = None
 
     def _plan(self, features: int) -> FitPlan:
         classes, reach = Labels(self.classes).declared, 1 + 2 * features

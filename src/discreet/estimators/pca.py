@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet import events, random
-from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, number, whole
 from discreet.estimators.base import BoundedEstimator
-from discreet.estimators.sums import COARSE, cut, in_ball, noise_for, scale_to_unit
+from discreet.estimators.sums import in_ball, noise_for, room_to_round, scale_to_unit
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
+from discreet.mechanisms.grid import wide
 
 with extra("sklearn"):
     from sklearn.base import TransformerMixin
 
 __all__ = ["PCA"]
 
-_CHUNK = 1 << 20  # rows whose products, of 2^24 parts each, add up exactly in doubles
+_PARTS = 1 << 16  # of a number: products of 2^29 records stay below 2^61
+_CHUNK = 1 << 20  # rows whose products, of 2^32 parts each, add up exactly in doubles
 
 
 @dataclass(frozen=True)
@@ -46,18 +49,19 @@ class _SecondMoments(FitPlan):
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         placed = scale_to_unit(rows, self.low, self.high)
         count = float(np.isfinite(placed).all(axis=1).sum())
-        parts = cut(in_ball(placed, self.norm), COARSE)
         d = len(self.low)
-        second = sum((chunk.T @ chunk for chunk in _chunks(parts)), np.zeros((d, d)))
-        upper = second[np.triu_indices(d)] / COARSE**2
-        noisy = self.noise.draw(np.concatenate([[count], parts.sum(axis=0) / COARSE, upper]), rng)
+        # To the nearest part: towards zero would take as much off every variance, whatever the number of records.
+        parts = np.rint(in_ball(placed, self.norm) * (room_to_round(d, _PARTS) * _PARTS))
+        second = sum(((chunk.T @ chunk).astype(np.int64) for chunk in _chunks(parts)), np.zeros((d, d), np.int64))
+        upper = _divide_exactly(second[np.triu_indices(d)], _PARTS**2)
+        noisy = self.noise.draw(np.concatenate([[count], parts.sum(axis=0) / _PARTS, upper]), rng)
         return self._model(noisy, d)
 
     def _model(self, noisy: NDArray[np.float64], d: int) -> Mapping[str, Any]:
         """Post-processing: the covariance, its eigenvectors, and everything back in the user's units."""
-        count = max(noisy[0], 1.0)
-        mean, second = np.clip(noisy[1 : d + 1] / count, -1, 1), np.zeros((d, d))
-        second[np.triu_indices(d)] = noisy[d + 1 :] / count
+        count, room = max(noisy[0], 1.0), room_to_round(d, _PARTS)
+        mean, second = np.clip(noisy[1 : d + 1] / (count * room), -1, 1), np.zeros((d, d))
+        second[np.triu_indices(d)] = noisy[d + 1 :] / (count * room**2)
         second = second + np.triu(second, 1).T - np.outer(mean, mean)
         half = (self.high - self.low) / 2 * self.norm
         values, vectors = np.linalg.eigh(second * np.outer(half, half))
@@ -76,6 +80,13 @@ class _SecondMoments(FitPlan):
 
 def _chunks(rows: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     return [rows[at : at + _CHUNK] for at in range(0, len(rows), _CHUNK)]
+
+
+def _divide_exactly(totals: NDArray[np.int64], unit: int) -> NDArray[Any]:
+    """Doubles where they hold quotients by a power of two, else fractions: rounding would add to the sensitivity."""
+    if wide(totals):
+        return np.array([Fraction(int(total), unit) for total in totals], object)
+    return totals / unit
 
 
 @answer_other_names

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.encoding import features as reading
-from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, number
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import FINE, cut, group_sums, noise_for, scale_to_unit
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
 
 with extra("sklearn"):
     from sklearn.base import OneToOneFeatureMixin, TransformerMixin

@@ -1,11 +1,13 @@
 """Sums of bounded rows that are exact in any order, so that one record moves them by what was stated and no more.
 
-Numbers are cut to whole parts, towards zero: no entry and no norm grows. Whole numbers below 2^53 add up exactly in
-doubles, whatever the order, which the limit on records (2^29) and the sizes of the parts guarantee.
+Numbers are cut to whole parts, towards zero, so that no entry and no norm grows; or, where that would bias what is
+learnt, rounded to the nearest part inside a ball that was made smaller before. Whole numbers below 2^53 add up exactly
+in doubles, whatever the order, which the limit on records (2^29) and the sizes of the parts guarantee.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.mechanisms import Budget
 
-__all__ = ["COARSE", "FINE", "cut", "group_sums", "in_ball", "noise_for", "scale_to_unit"]
+__all__ = ["COARSE", "FINE", "cut", "group_sums", "in_ball", "noise_for", "room_to_round", "scale_to_unit"]
 
 FINE = 1 << 20  # parts of one number that is added up: 2^29 records stay below 2^49
 COARSE = 1 << 12  # parts of a number whose products are added up: below 2^53
@@ -42,6 +44,13 @@ def in_ball(rows: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
 def cut(values: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
     """Whole parts of numbers in [-1, 1], towards zero."""
     return np.trunc(values * parts)
+
+
+def room_to_round(size: int, parts: int) -> float:
+    """The length to which rows of ``size`` numbers are shrunk, so that rounded to the nearest part they stay in the
+    unit ball: an entry moves by half a part, a row by √size of them.
+    """
+    return 1 - math.sqrt(size) / (2 * parts)
 
 
 def group_sums(

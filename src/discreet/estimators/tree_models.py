@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding import features as reading
-from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.trees import Forest, Greedy
 from discreet.fitting import FitPlan
+from discreet.habits import answer_other_names
 
 with extra("sklearn"):
     from sklearn.base import ClassifierMixin
@@ -31,7 +31,7 @@ NEWS = 2.0  # how much the leaves of a forest say beyond the common shares, over
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Trees(ClassifierMixin, BoundedEstimator):  # type: ignore[misc]
     max_depth: int | None = None
-    classes: Any = (0, 1)
+    classes: Any = None
     bins: Any = 32
 
     def _shape(self, features: int) -> tuple[Bins, NDArray[Any]]:
@@ -69,7 +69,8 @@ class DecisionTreeClassifier(_Trees):
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(8000, 2)); y = ((X[:, 0] > 0.5) & (X[:, 1] > 0.5)).astype(int)
-    >>> bool(DecisionTreeClassifier(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X, y).score(X, y) > 0.95)
+    >>> model = DecisionTreeClassifier(epsilon=1.0, bounds=(0, 1), classes=(0, 1), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.95)
     True
     """
 
@@ -93,7 +94,8 @@ class RandomForestClassifier(_Trees):
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(size=(8000, 2)); y = (X[:, 0] > 0.5).astype(int)
-    >>> bool(RandomForestClassifier(epsilon=1.0, bounds=(0, 1), random_state=0).fit(X, y).score(X, y) > 0.9)
+    >>> model = RandomForestClassifier(epsilon=1.0, bounds=(0, 1), classes=(0, 1), random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
     True
     """
 

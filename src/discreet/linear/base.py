@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from discreet import events, random
 from discreet.encoding import features
 from discreet.encoding.bounds import declared_features
-from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra
 from discreet.fitting import FitPlan, PrivateEstimator
+from discreet.habits import answer_other_names
 from discreet.linear import solvers
 from discreet.linear.losses import Loss
 from discreet.linear.problem import Problem

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
+from discreet.habits import answer_other_names
 from discreet.linear.base import Regularized
 from discreet.linear.losses import CustomLoss, HuberHinge, Logistic, Loss, OneVersusRest, Softmax
 
@@ -25,7 +25,7 @@ __all__ = ["LinearClassifier", "LinearSVC", "LogisticRegression"]
 class _Classifier(ClassifierMixin, Regularized):  # type: ignore[misc]
     """Labels against declared classes, scores, predictions."""
 
-    classes: Any = (0, 1)
+    classes: Any = None
 
     def _declared_classes(self) -> NDArray[Any]:
         return Labels(self.classes).declared
@@ -34,7 +34,7 @@ class _Classifier(ClassifierMixin, Regularized):  # type: ignore[misc]
         return {"classes_": self._declared_classes(), **super()._attributes(*learned)}
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Scores: one a record for two classes, otherwise one a class."""
+        """Scores: one per record for two classes, otherwise one per class."""
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -55,10 +55,10 @@ class LogisticRegression(_Classifier):
     epsilon, delta:
         The budget; ``delta=0`` asks for pure differential privacy.
     feature_norm, bounds:
-        Rows are shrunk to this L2 norm; with ``bounds=(lower, upper)``, numbers or one a feature, features are cut to
+        Rows are shrunk to this L2 norm; with ``bounds=(lower, upper)``, numbers or one per feature, features are cut to
         them and scaled to [-1, 1] first (``feature_norm`` is then in those units, √d by default).
     classes:
-        All labels there are. A record with another label contributes nothing.
+        All labels there can be; always given. A record with another label contributes nothing.
     regularization:
         Λ, in units of ``feature_norm``; by default from the noise (larger where there is more).
     solver, solver_options:
@@ -119,7 +119,8 @@ class LinearSVC(_Classifier):
     Parameters and guarantee as in ``LogisticRegression``.
 
     >>> X = np.array([[1.0, 0.0], [-1.0, 0.0]] * 3000); y = np.array([1, 0] * 3000)
-    >>> LinearSVC(epsilon=1.0, delta=1e-6, feature_norm=1.0, random_state=0).fit(X, y).score(X, y)
+    >>> model = LinearSVC(epsilon=1.0, delta=1e-6, feature_norm=1.0, classes=(0, 1), random_state=0)
+    >>> model.fit(X, y).score(X, y)
     1.0
     """
 
@@ -142,7 +143,7 @@ class LinearClassifier(_Classifier):
 
     def _loss(self) -> Loss:
         if len(self._declared_classes()) != 2:
-            raise ValueError(f"classes is {self.classes!r}, but a loss of one's own takes two labels.")
+            raise ValueError(f"classes is {self.classes!r}, but your own loss takes two labels.")
         return self.loss
 
     def __sklearn_tags__(self) -> Any:

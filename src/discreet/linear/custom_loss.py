@@ -57,7 +57,7 @@ class CustomLoss:
         if found.shape != scores.shape:
             raise ValueError(
                 f"derivative gives shape {found.shape} for scores of shape {scores.shape}, but must give one "
-                "slope a score."
+                "slope per score."
             )
         return found
 

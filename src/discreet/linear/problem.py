@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet import mechanisms, random
 from discreet.accounting.gaussian import gaussian_noise_multiplier
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.errors import nonnegative, number, positive, whole
 from discreet.mechanisms.budget import Budget
 from discreet.mechanisms.grid import DEFAULT_MAX_SIZE
@@ -40,6 +40,12 @@ def clip_norm(value: object) -> float:
 def noise_multiplier(epsilon: float, delta: float) -> float:
     """The Gaussian noise multiplier that (epsilon, delta) allows all steps together, and a hair more."""
     return gaussian_noise_multiplier(epsilon=epsilon, delta=delta) * _MARGIN
+
+
+@lru_cache(maxsize=64)
+def _gaussian(sensitivity: float, rho: float, adjacency: Adjacency, max_size: int) -> mechanisms.Gaussian:
+    # a solver's plan and what is decided of it later ask for the same noise, a frozen value: calibrated once
+    return mechanisms.Gaussian(sensitivity=sensitivity, rho=rho, adjacency=adjacency, max_size=max_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +100,7 @@ class Problem:
     @property
     def changes(self) -> int:
         """How many records a neighbour adds or removes: replacing one is both."""
-        return 2 if self.adjacency is Adjacency.REPLACE else 1
+        return changed_records(self.adjacency)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -142,9 +148,7 @@ class Problem:
 
         ``entries`` is how many are released together, if those are more than the model's weights.
         """
-        return mechanisms.Gaussian(
-            sensitivity=self.changes * sensitivity, rho=rho, adjacency=self.adjacency, max_size=self.entries(entries)
-        )
+        return _gaussian(self.changes * sensitivity, rho, self.adjacency, self.entries(entries))
 
     def laplace(self, sensitivity: float, epsilon: float, entries: int = 1) -> mechanisms.Laplace:
         """As ``gaussian``, pure, on an L1 sensitivity."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import answer_other_names
 from discreet.errors import extra, nonnegative, number
+from discreet.habits import answer_other_names
 from discreet.linear.base import Array, PrivateLinearModel, Regularized
 from discreet.linear.losses import CustomLoss, Loss, Squared
 from discreet.linear.problem import Problem

@@ -7,6 +7,8 @@ schema says, or blanks its record ("drop"); a category that is not listed goes t
 to the norm that the categorical columns alone give them (or the bounded ones, if there is none), so that records weigh
 about the same.
 
+With ``score_share`` a part of the rows is held back, and says how well the model predicts (``scoring``).
+
 What is protected is a row or, where the schema names a unit, all rows of one unit, of which the first counts; rows
 without an identifier count together as one unit. How an entry is read is ``encoding``'s: the same as in tables, from
 the same files.
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,10 +26,13 @@ from numpy.typing import NDArray
 
 from discreet import random
 from discreet.encoding import Design, Encoder
+from discreet.errors import number
 from discreet.events import Event
 from discreet.fitting import Fit
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.regressors import LinearRegression
+from discreet.linear.scoring import HeldOutScore, Score
+from discreet.random.poisson import poisson_sample
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, is_reproducible
 from discreet.schema import Bounded, Categories, Column, as_declaration
 
@@ -52,13 +57,16 @@ class TableModel:
     epsilon: float
     delta: float = 1e-6
     random_state: Any = None
+    score_share: float = 0.0  # of the rows, held back to score the model
     estimator: Any = field(init=False)
+    score: Score | None = field(default=None, init=False)
     # the book that paid for it, and the ledger's head then
     charge: dict[str, str] | None = field(default=None, init=False)
     stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from
 
     def __post_init__(self) -> None:
         self.declaration = as_declaration(self.declaration)  # of a schema, or of a schema file
+        number("score_share", self.score_share, low=0, high=1, open_high=True)
         goal = self.design.goal
         Encoder(self.declaration)  # refuses bounds that tables alone find
         listed = sum(isinstance(column, Categories) for column in self.features.values())
@@ -91,8 +99,13 @@ class TableModel:
     @property
     def event(self) -> Event:
         """What ``fit`` costs, known before."""
-        event: Event = self.estimator.privacy_event(self.width)
-        return event
+        fit: Event = self.estimator.privacy_event(self.width)
+        return fit | self.scoring.event if self.score_share else fit
+
+    @property
+    def scoring(self) -> HeldOutScore:
+        """What rows that are held back pay for."""
+        return HeldOutScore(self.design.goal, self.epsilon)  # type: ignore[arg-type]  # the design has checked it
 
     @property
     def unit(self) -> str:
@@ -132,6 +145,7 @@ class TableModel:
             "event": self.event.to_dict(),
             "reproducible": self.random_state is not None,
             "charged": self.charge,
+            **({} if self.score is None else {"score": asdict(self.score)}),
         }
 
 
@@ -177,7 +191,9 @@ class TableFit:
         model = (
             asked
             if self.in_place
-            else TableModel(asked.declaration, asked.target, asked.epsilon, asked.delta, asked.random_state)
+            else TableModel(
+                asked.declaration, asked.target, asked.epsilon, asked.delta, asked.random_state, asked.score_share
+            )
         )
         design = model.design
         read = design.encoder.prepare(data)
@@ -185,8 +201,15 @@ class TableFit:
 
         def run() -> Release[TableModel]:
             rows = read()
-            parts = design.matrix(rows), design.targets(rows)
-            fitted = Fit(model.estimator, design.width, in_place=True).release(parts, noise)
-            return Release(model, fitted.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
+            features, targets = design.matrix(rows), design.targets(rows)
+            held = np.zeros(len(rows), bool)
+            if model.score_share:
+                keys = [(row.tobytes(), target) for row, target in zip(features, targets.tolist(), strict=True)]
+                held = poisson_sample(keys, model.score_share, noise)
+            fitted = Fit(model.estimator, design.width, in_place=True).release((features[~held], targets[~held]), noise)
+            if model.score_share:
+                predicted = model.estimator.predict(features[held]) if held.any() else targets[held]
+                model.score = model.scoring.measure(targets[held], predicted, noise)
+            return Release(model, model.event, reproducible=fitted.reproducible, label=self.label, unit=self.unit)
 
         return run

@@ -31,14 +31,14 @@ class Solver(Protocol):
         ...
 
 
-_HOMES = {
-    "output": "OutputPerturbation",
-    "objective": "ObjectivePerturbation",
-    "gd": "GradientDescent",
-    "sgd": "StochasticGradientDescent",
-    "svrg": "VarianceReduced",
-    "cd": "CoordinateDescent",
-    "statistics": "SufficientStatistics",
+_HOMES = {  # the file and the class of each
+    "output": ("output", "OutputPerturbation"),
+    "objective": ("objective", "ObjectivePerturbation"),
+    "gd": ("gd", "GradientDescent"),
+    "sgd": ("sgd", "StochasticGradientDescent"),
+    "svrg": ("svrg", "VarianceReduced"),
+    "cd": ("dp_cd", "CoordinateDescent"),
+    "statistics": ("statistics", "SufficientStatistics"),
 }
 NAMES = tuple(_HOMES)
 
@@ -80,7 +80,8 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
             f"solver is {name!r}, but that is not proved here (loss {problem.loss.name!r}, delta "
             f"{problem.delta:g}): {reason}. Use one of {', '.join(map(repr, fit))}."
         )
-    solver = getattr(importlib.import_module(f"discreet.linear.solvers.{name}"), _HOMES[name])
+    file, kind = _HOMES[name]
+    solver = getattr(importlib.import_module(f"discreet.linear.solvers.{file}"), kind)
     known = set(solver.__dataclass_fields__) - {"problem"}
     if unknown := sorted(set(options) - known):
         raise ValueError(

@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from discreet import accounting, events, mechanisms, random
 from discreet.adjacency import Adjacency
-from discreet.errors import number, whole
+from discreet.errors import choice, number, whole
 from discreet.linear import kernels
 from discreet.linear.problem import MOST, Problem, Solution, clip_norm, noise_multiplier
 from discreet.linear.rows import Records
@@ -116,7 +116,7 @@ class CoordinateDescent:
             values = tuple(number("smoothness", value, low=2.0**-100, high=2.0**100) for value in self.smoothness)
             if len(values) != self.problem.features:
                 raise ValueError(
-                    f"smoothness has {len(values)} entries, but needs {self.problem.features}: one a column, "
+                    f"smoothness has {len(values)} entries, but needs {self.problem.features}: one per column, "
                     "the intercept's included."
                 )
             store(self, smoothness=values)
@@ -145,7 +145,7 @@ class CoordinateDescent:
         if clip is None:
             longest = min(2.0, problem.loss.lipschitz * problem.norm)
             clip = min(CLIP * max(level / 30, 1.0) ** 0.42, max(longest, CLIP))
-        if passes is None and self.sampling != "greedy":
+        if passes is None and not self._greedy:
             passes = PASSES[level > 30]
         return replace(self, passes=passes, clip=clip)
 
@@ -156,11 +156,15 @@ class CoordinateDescent:
             return None
         return self.problem.gaussian(self.problem.square * (1 + 2.0**-20), self.problem.rho(SMOOTHNESS_SHARE))
 
+    @property
+    def _greedy(self) -> bool:
+        return choice("sampling", self.sampling, {"uniform": False, "smoothness": False, "greedy": True})
+
     @cached_property
     def noise_multiplier(self) -> float:
         """z: the noise of an update over its sensitivity."""
         problem, measure = self.problem, self._measure
-        if self.sampling == "greedy":
+        if self._greedy:
             return _greedy_scale(
                 self.steps,
                 problem.epsilon,
@@ -185,14 +189,15 @@ class CoordinateDescent:
     @property
     def _reach(self) -> float:
         """The sensitivity of one update in units of its clip."""
-        return math.hypot(1.0, _COUNT_WEIGHT / 2) * (1 + 2.0**-20) if self.clipping == "adaptive" else 1.0
+        adaptive = math.hypot(1.0, _COUNT_WEIGHT / 2) * (1 + 2.0**-20)
+        return choice("clipping", self.clipping, {"uniform": 1.0, "lipschitz": 1.0, "adaptive": adaptive})
 
     @cached_property
     def event(self) -> events.Event:
         """Updates, greedy choices if any, and the columns' squares if they are not public."""
         # Whatever its clip, an update's noise is at least this multiple of its sensitivity; T updates of multiplier z√T
         # cost what one of z costs, so that their number need not be known here.
-        multiplier, greedy = self.noise_multiplier, self.sampling == "greedy"
+        multiplier, greedy = self.noise_multiplier, self._greedy
         multiplier = multiplier if greedy else multiplier / math.sqrt(self.steps) * (1 - 2.0**-40)
         run: events.Event = events.Gaussian(noise_multiplier=multiplier, adjacency=self.problem.adjacency)
         run = (run + self._chooser.event) * self.steps if greedy else run
@@ -222,12 +227,13 @@ class _CoordinateDescentRun:
         spread = plan.noise_multiplier * plan.bound * plan.problem.changes / math.sqrt(plan.steps)
         self.ridge = plan.problem.steady_ridge(plan.regularization, spread, float(squares.max()))
         self.smooth = loss.curvature * squares + self.ridge
-        weights = np.ones_like(self.smooth) if plan.clipping == "uniform" else self.smooth
+        shares = {"uniform": np.ones_like(self.smooth), "lipschitz": self.smooth, "adaptive": self.smooth}
+        weights = choice("clipping", plan.clipping, shares)
         self.clips = plan.bound * np.sqrt(weights / weights.sum())
         self.size = float(max(self.smooth.max() / loss.curvature, 1.0))
         adaptive = plan.clipping == "adaptive"
         self.mechanisms = [plan._mechanism(plan._reach if adaptive else float(clip)) for clip in self.clips]
-        self.chooser = plan._chooser if plan.sampling == "greedy" else None
+        self.chooser = plan._chooser if plan._greedy else None
 
     def _squares(self, plan: CoordinateDescent, rows: Array) -> Array:
         if plan.smoothness is not None:
@@ -259,7 +265,7 @@ class _CoordinateDescentRun:
     def solve(self) -> Solution:
         plan = self.plan
         w, total = np.zeros(len(self.smooth)), np.zeros(len(self.smooth))
-        first = plan.steps // 2 if plan.sampling != "greedy" else plan.steps - 1  # greedy steps are few and each large
+        first = plan.steps - 1 if plan._greedy else plan.steps // 2  # greedy steps are few and each large
         for t in range(plan.steps):
             self._update(w, self._pick(w))
             if t >= first:
