@@ -20,21 +20,21 @@ PACKAGE = Path(discreet.__file__).parent
 
 IDEAS = {
     "analytic Gaussian": "accounting/gaussian.py",
-    "KOV": "accounting/optimal.py",
+    "KOV": "accounting/optimal_kov.py",
     "privacy loss distribution": "accounting/pld/composition.py",
-    "sampled Gaussian": "accounting/rdp.py",
+    "sampled Gaussian": "accounting/sampled_gaussian_rdp.py",
     "trade-off function": "accounting/tradeoff.py",
     "propose-test-release": "mechanisms/propose_test_release.py",
-    "optimal clipping threshold": "statistics/bounded_variance.py",
+    "optimal clipping threshold": "statistics/optimal_clipping_threshold.py",
     "constrained inference": "workloads/constrained_inference.py",
     "HDMM": "workloads/selection.py",
-    "DP-CD": "linear/solvers/cd.py",
+    "DP-CD": "linear/solvers/dp_cd.py",
     "objective perturbation": "linear/solvers/objective.py",
     "ghost clipping": "training/gradients/rules/convolution.py",
     "Poisson sampling": "training/sampling/poisson.py",
     "BLT": "mechanisms/factorization/blt.py",
-    "GNMax": "pate/costs.py",
-    "LiRA": "auditing/membership.py",
+    "GNMax": "pate/gnmax_cost.py",
+    "LiRA": "auditing/membership_lira.py",
 }
 """A paper's term, and the file in which whoever looks for it should arrive."""
 
@@ -45,6 +45,37 @@ def test_an_idea_is_found_by_the_name_its_paper_gave_it(term: str) -> None:
     home = Path(IDEAS[term])
     files = [*(PACKAGE / home.parts[0]).rglob(home.name)]
     assert any(term.casefold() in " ".join(file.read_text("utf-8")[:4000].casefold().split()) for file in files)
+
+
+FILE_NAMES = {
+    "analytic Gaussian": "accounting/gaussian.py",
+    "KOV": "accounting/optimal_kov.py",
+    "PLD composition": "accounting/pld/composition.py",
+    "Rényi of the sampled Gaussian": "accounting/sampled_gaussian_rdp.py",
+    "propose-test-release": "mechanisms/propose_test_release.py",
+    "optimal clipping threshold": "statistics/optimal_clipping_threshold.py",
+    "constrained inference": "workloads/constrained_inference.py",
+    "DP-CD": "linear/solvers/dp_cd.py",
+    "objective perturbation": "linear/solvers/objective.py",
+    "ghost clipping of a convolution": "training/gradients/rules/convolution.py",
+    "Poisson sampler": "training/sampling/poisson.py",
+    "BLT": "mechanisms/factorization/blt.py",
+    "GNMax's cost": "pate/gnmax_cost.py",
+    "LiRA": "auditing/membership_lira.py",
+}
+"""An idea, and the file that a reader of the tree alone opens for it: words of the idea are in the file's path."""
+
+
+@pytest.mark.parametrize("idea", FILE_NAMES)
+def test_an_idea_is_found_from_the_tree_in_one_hop(idea: str) -> None:
+    path = FILE_NAMES[idea]
+    assert (PACKAGE / path).is_file()
+    words = set(re.findall(r"[a-z]{2,}", idea.casefold())) - {"of", "the"}
+    named = words & set(re.findall(r"[a-z]+", path))
+    assert named
+    if len(named) < len(words):  # the rest is in the file's own description
+        text = (PACKAGE / path).read_text("utf-8")[:4000].casefold()
+        assert all(word in text for word in words - named - {"sampler", "nyi"})
 
 
 # --- where do I put… -------------------------------------------------------------------------------------------------
@@ -111,6 +142,14 @@ def statistics_are_named() -> bool:
     return public_classes("statistics", Statistic) <= set(statistics.__all__)
 
 
+def hypothesis_tests_are_named() -> bool:
+    from discreet import inference
+    from discreet.inference.hypothesis import NoisyTest
+
+    shared = {"ChiSquared", "GroupMeans", "TwoSamples"}
+    return public_classes("inference", NoisyTest) - shared <= set(inference.__all__)
+
+
 def leaves_are_registered() -> bool:
     return calls("accounting/leaves", "register") > 10
 
@@ -125,9 +164,9 @@ def estimators_are_named() -> bool:
 
 
 def solvers_are_listed() -> bool:
-    from discreet.linear.solvers import NAMES
+    from discreet.linear.solvers import _HOMES
 
-    return set(NAMES) == {file.stem for file in modules(PACKAGE / "linear" / "solvers")}
+    return {file for file, _ in _HOMES.values()} == {file.stem for file in modules(PACKAGE / "linear" / "solvers")}
 
 
 def has(folder: str, text: str, least: int = 1) -> Callable[[], bool]:
@@ -150,6 +189,7 @@ KNOWN_BY: dict[str, Callable[[], bool]] = {
     "mechanism": mechanisms_are_named,
     "kind of event (a leaf)": leaves_are_registered,
     "statistic": statistics_are_named,
+    "test with a p-value": hypothesis_tests_are_named,
     "operation": lambda: len(modules(ROOT / "tests" / "operations")) >= 8,
     "estimator": estimators_are_named,
     "solver": solvers_are_listed,
@@ -210,3 +250,26 @@ def test_decisions_have_rooms_titles_and_lines_that_they_justify() -> None:
     assert "[422." in shown
     with pytest.raises(ValueError, match="in no room's range"):
         hook.room_of(9999, [(200, 219, "the house")])
+
+
+def test_the_tests_of_a_module_are_found_by_its_name_by_what_it_defines_or_by_its_folder():
+    from checks.tests import PACKAGE, modules, tests_of
+
+    def first(module):
+        return tests_of(PACKAGE / module)[0].name
+
+    assert first("training/verification/numbers.py") == "test_numbers.py"
+    assert first("mechanisms/factorization/blt.py") == "test_correlated.py"
+    assert first("training/verification/tape.py") == "test_verification.py"
+    assert sum(not tests_of(module) for module in modules()) <= 45
+
+
+# --- journeys --------------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_of_a_charge_opens_a_dozen_files() -> None:
+    from checks.journeys import JOURNEYS, walk
+
+    prepare = JOURNEYS["ledger charge"]
+    prepare()()  # loads what it needs
+    assert 5 < len(walk(prepare()).files) <= 12

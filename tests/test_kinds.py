@@ -86,7 +86,7 @@ def test_choice_takes_words_only() -> None:
 
 def test_a_kind_that_is_let_in_without_a_rule_is_refused_by_each_rule() -> None:
     """What a new kind meets when its constructor knows it and the code behind does not."""
-    from discreet.linear.solvers.cd import CoordinateDescent, _CoordinateDescentRun
+    from discreet.linear.solvers.dp_cd import CoordinateDescent, _CoordinateDescentRun
 
     run = object.__new__(_CoordinateDescentRun)
     run.plan = plan = object.__new__(CoordinateDescent)
@@ -245,3 +245,223 @@ def test_a_bag_of_words_that_is_neither_summed_nor_averaged_has_no_fast_rule() -
         given = {"input": None, "weight": None, "mode": mode}
         call: Any = SimpleNamespace(arguments=given, is_shared=lambda x: True)
         assert _embedding_bag(call) is None
+
+
+# --- neighbours, moments, clipping: a kind that was let in, and that the rule behind does not know -------------------
+
+
+def _holding(kind: Any, **fields: Any) -> Any:
+    """An object of which only these fields are set, as if a constructor had let them in."""
+    made = object.__new__(kind)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+def _swap_problem() -> Any:
+    from discreet.linear.problem import Problem
+
+    return _holding(Problem, adjacency="swap").changes
+
+
+def _swap_estimator() -> Any:
+    from discreet.estimators.base import BoundedEstimator
+
+    return object.__new__(type("Swapping", (BoundedEstimator,), {"_adjacency": "swap", "_plan": None}))._movement
+
+
+def _swap_histogram() -> Any:
+    from discreet.mechanisms import StabilityHistogram
+
+    return _holding(StabilityHistogram, adjacency="swap").scale
+
+
+def _swap_mode_error() -> Any:
+    from discreet.mechanisms import StableMode
+
+    return _holding(StableMode, adjacency="swap")._lead_per_change
+
+
+def _swap_mode_distance() -> Any:
+    from discreet.mechanisms import StableMode
+
+    return _holding(StableMode, adjacency="swap")._distance([("a", 9), ("b", 1)])
+
+
+def _swap_ballots() -> Any:
+    from discreet.mechanisms import Budget
+    from discreet.pate.ballots import Ballots
+
+    return _holding(Ballots, adjacency="swap", steps=1, questions=1, options=2, budget=Budget(1.0)).mechanism
+
+
+def _swap_ranks() -> Any:
+    from discreet.statistics.ranks import RankChoice
+
+    return RankChoice(1, 0, 9, 1.0, unknown("swap")).sensitivity
+
+
+def _swap_strategy() -> Any:
+    return STRATEGIES[0].sensitivity("l2", unknown("swap"))
+
+
+def _swap_quality(figure: str | None) -> Any:
+    from discreet.schema import Categories, Schema
+    from discreet.synthesis.quality_check import QualityCheck
+
+    check: Any = QualityCheck(
+        synthetic={"sick": ["no", "yes"]}, schema=Schema(sick=Categories(["no", "yes"])), n=2, epsilon=1.0
+    )
+    check.__dict__.pop("entries", None)
+    object.__setattr__(check, "adjacency", "swap")
+    return check.entries if figure is None else check._exact(check.public, figure)
+
+
+SWAPS = {
+    "linear problem": _swap_problem,
+    "estimator": _swap_estimator,
+    "stability histogram": _swap_histogram,
+    "stable mode, its error": _swap_mode_error,
+    "stable mode, its distance": _swap_mode_distance,
+    "ballots": _swap_ballots,
+    "ranks": _swap_ranks,
+    "strategy": _swap_strategy,
+    "quality check, what a row moves": lambda: _swap_quality(None),
+    "quality check, its figures": lambda: _swap_quality("1-way"),
+}
+
+
+@pytest.mark.parametrize("ask", SWAPS.values(), ids=SWAPS)
+def test_a_relation_of_neighbours_without_a_rule_has_no_sensitivity(ask: Any) -> None:
+    """Each of them took whatever is not 'replace' for 'add-remove', or the other way round."""
+    with pytest.raises(ValueError, match="swap"):
+        ask()
+
+
+def test_a_strategy_s_sensitivity_takes_a_relation_by_its_name() -> None:
+    """``"replace"`` is the same as ``Adjacency.REPLACE``; by identity it was taken for add-remove, which is less."""
+    from discreet.adjacency import Adjacency
+
+    for strategy in STRATEGIES:
+        named = strategy.sensitivity("l2", unknown("replace"))
+        assert named == strategy.sensitivity("l2", Adjacency.REPLACE)
+
+
+def test_no_engine_reads_a_moment_of_an_unknown_kind() -> None:
+    from discreet.encoding.duckdb import DuckDB
+    from discreet.encoding.spark import Spark
+
+    for engine in (DuckDB, Spark):
+        with pytest.raises(ValueError, match="must be 'date', 'time', 'zoned' or 'text'"):
+            _holding(engine).microseconds("at", "dates")
+
+
+def test_a_sign_without_a_rule_is_no_comparison() -> None:
+    from types import SimpleNamespace
+
+    import sqlglot
+
+    from discreet.tables.conditions import Compare
+    from discreet.tables.nodes import Column, Number
+    from discreet.tables.possible_groups import _ends
+    from discreet.tables.where import Reader
+
+    reader: Any = SimpleNamespace(node=lambda node: Column("age"))
+    with pytest.raises(ValueError, match="is not supported"):
+        Reader._read_operator(reader, sqlglot.parse_one("age ^ age"))
+    compared = Compare("<", Column("age"), Number(3.0))
+    object.__setattr__(compared, "sign", "~=")
+    with pytest.raises(ValueError, match="no bounds of a column are known"):
+        _ends(compared, "age", whole=False)
+
+
+def test_a_row_is_hashed_by_its_kind() -> None:
+    from discreet.encoding.duckdb import DuckDB
+    from discreet.tables.bounding import _whole
+
+    with pytest.raises(ValueError, match="must be 'text', 'integer' or 'number'"):
+        _whole(_holding(DuckDB), "x", unknown("complex"))
+
+
+@pytest.mark.parametrize("ask", ["_greedy", "noise_multiplier", "_reach"])
+def test_coordinates_are_picked_and_clipped_by_known_rules(ask: str) -> None:
+    from discreet.linear.solvers.dp_cd import CoordinateDescent
+
+    plan = _holding(CoordinateDescent, sampling="leverage", clipping="median", problem=None, _measure=None)
+    with pytest.raises(ValueError, match=r"leverage|median"):
+        getattr(plan, ask)
+
+
+def test_neighbours_are_made_up_only_where_that_is_known() -> None:
+    import datetime as dt
+
+    from discreet.auditing.made_up import _ends, made_up_statistic
+    from discreet.schema import Dates, Unlisted
+
+    with pytest.raises(ValueError, match="zero-out"):
+        made_up_statistic("count", {"epsilon": 1.0, "adjacency": "zero-out"})
+    with pytest.raises(ValueError, match="no values are made up"):
+        _ends(unknown(object()))
+    assert _ends(Unlisted()) == ("a", "b")
+    low, high = _ends(Dates("2020-01-01", "2021-01-01"))  # it was 'a' and 'b', which are no dates
+    assert isinstance(low, dt.date)
+    assert low < high
+
+
+# --- numbers of NumPy are numbers ------------------------------------------------------------------------------------
+
+
+def test_a_number_of_bins_or_of_attributes_may_be_numpys() -> None:
+    import polars as pl
+
+    import discreet as dp
+
+    frame = pl.DataFrame({"income": [float(i) for i in range(200)]})
+    people = dp.table(frame, schema=dp.Schema(income=dp.Bounded(0, 200)))
+    query: Any = people.histogram("income", bins=unknown(np.int64(4)))
+    assert len(query.release(epsilon=1.0).value["income_histogram"][0]) == 4
+    query = people.median("income", bins=unknown(np.int64(64)))
+    assert 0 <= query.release(epsilon=1.0).value["income_median"][0] <= 200
+    assert Marginals((2, 3), np.int64(1)).of == Marginals((2, 3), 1).of
+    with pytest.raises(ValueError, match=r"of is 1\.5"):
+        Marginals((2, 3), 1.5)
+    with pytest.raises(ValueError, match=r"bins is 2\.5"):
+        people.histogram("income", bins=unknown(2.5)).release(epsilon=1.0)
+
+
+def test_a_target_of_a_kind_that_is_no_target_is_refused_by_its_name() -> None:
+    from discreet.encoding import Design
+    from discreet.schema import Bounded, Dates, Declaration, Schema
+
+    with pytest.raises(ValueError, match="which is dates, but must be bounded or have"):
+        Design(Declaration(Schema(age=Bounded(0, 9), born=Dates("2020-01-01", "2021-01-01"))), "born")
+
+
+def test_ranks_compare_all_numbers_of_their_optimizers() -> None:
+    """A learning rate that is a tensor, or NumPy's, was passed over."""
+    import torch
+
+    from discreet.training.distributed import Ranks, options
+
+    def numbers(lr: Any) -> int:
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.1)
+        optimizer.param_groups[0]["lr"] = lr
+        return options(optimizer, Ranks(0, 2))
+
+    for kind in (float, torch.tensor, np.float32, np.float64):
+        assert numbers(kind(0.25)) == numbers(0.25) != numbers(kind(0.5))
+
+
+def test_a_number_of_numpys_that_a_model_keeps_is_part_of_its_state() -> None:
+    import torch
+
+    from discreet.training.gradients.state import State
+
+    model: Any = torch.nn.Linear(2, 1)
+    model.seen = np.float32(1.0)
+    before = State(model)
+    model.seen = np.float32(2.0)
+    assert before.changed_now() == ["seen"]
+    before.restore()
+    assert model.seen == 1.0
+    assert before.changed_now() == []

@@ -152,7 +152,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         lambda b: PCA(n_components=9, epsilon=1.0, delta=1e-6, bounds=(-1, 1)).fit(X, book=b),
         r"n_components",
     ),
-    "naive Bayes without bounds": (lambda b: GaussianNB(epsilon=1.0).fit(X, Y, book=b), r"bounds"),
+    "naive Bayes without bounds": (lambda b: GaussianNB(epsilon=1.0, classes=(0, 1)).fit(X, Y, book=b), r"bounds"),
     # --- training
     "BatchNorm": (lambda b: trained(NORM, book=b), r"BatchNorm.*replace_batch_norm"),
     "no length of the run": (lambda b: trained(epochs=None, book=b), r"epochs"),
@@ -193,7 +193,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
         r"column",
     ),
     "no teachers": (
-        lambda b: dp.pate.PATEClassifier(teacher=fitted(), n_teachers=0).fit(X, Y, public=X, book=b),
+        lambda b: dp.pate.PATEClassifier(teacher=fitted(), n_teachers=0, classes=(0, 1)).fit(X, Y, public=X, book=b),
         r"n_teachers",
     ),
     "a search among nothing": (
@@ -202,7 +202,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     ),
     "an audit of one data set": (
         lambda b: dp.auditing.audit(dp.mechanisms.Laplace(sensitivity=1.0, epsilon=1.0), X, X),
-        r"one object",
+        r"same object",
     ),
 }
 

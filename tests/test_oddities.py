@@ -16,12 +16,17 @@ import pytest
 import discreet as dp
 import searches.containers
 import searches.odd_records
+from discreet.encoding.containers import UnreadColumn
+from discreet.encoding.labels import Labels
+from discreet.mechanisms import StableMode
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.records import entries
+from discreet.release import charged
 from searches._containers import one_connection
-from searches._forms import ALONE, ENTRIES, FORMS, form, forms
+from searches._forms import ALONE, ENTRIES, FORMS, UNHELD, form, forms
 from searches._odd import Failing
 from searches._planting import Broken, check_container, check_record, kinds, plant_container, plant_record
-from tests.operations.contract import Case, every_case
+from tests.operations.contract import Case, Log, SpyBook, every_case
 from tests.test_operations import TOY, Toy
 
 CASES = kinds(every_case())
@@ -102,6 +107,26 @@ def test_an_odd_record_decides_nothing_but_its_own_contribution(case):
 
 def _is_quick(case: Case) -> bool:
     return isinstance(case.operation(case.data)[0], Mechanism) and not case.bound
+
+
+@pytest.mark.parametrize("kind", UNHELD)
+def test_an_entry_that_python_cannot_hold_fails_no_release_and_changes_no_other(kind):
+    """Of typed columns: text that is no UTF-8, dates beyond the year 9999. The list of all would fail."""
+    column = UNHELD[kind]()
+    every = list(entries(column))
+    assert len(every) == 4
+    assert sum(x is None or "?" in str(x) for x in every) == 1
+    assert every == list(entries(column))
+    log = Log()
+    charged(StableMode(epsilon=1.0, delta=1e-6), column, book=SpyBook(log), rng=1)
+    assert "charge" in log
+
+
+@pytest.mark.parametrize("kind", [kind for kind in UNHELD if "text" in kind or "views" in kind])
+def test_a_label_that_is_no_text_fails_no_fit(kind):
+    """It is none of the classes, and its record alone is left out."""
+    column = UnreadColumn(UNHELD[kind](), "text")
+    assert Labels(("a", "b")).codes(column).tolist() == [0, -1, 1, 0]
 
 
 def test_the_searches_run():

@@ -32,9 +32,8 @@ from discreet.training import make_private
 from discreet.training.federated import Federation
 from discreet.training.gradients import ClippedSum
 from discreet.training.noise import Banded, Independent, LambdaCGD, Noise
-from discreet.training.noise.base import Step
+from discreet.training.noise.base import Gaussians, Step
 from discreet.training.noise.correlated import Stream
-from discreet.training.noise.gaussians import Gaussians
 from discreet.training.sampling.participation import KeptBinsDealing
 
 LAPLACE, STEP = events.Laplace(noise_multiplier=10.0), events.PureDP(epsilon=0.1)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import polars as pl
 import pytest
 
 import discreet as dp
@@ -13,7 +14,10 @@ from discreet import release
 
 pytest.importorskip("sklearn")
 
+from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from discreet.estimators import GaussianNB
 from discreet.linear import LogisticRegression
@@ -52,7 +56,7 @@ def test_a_book_or_a_seed_is_silence(said):
 
 @pytest.mark.parametrize("paid", [False, True])
 def test_a_search_of_scikit_learn_says_that_every_fit_counts(said, paid):
-    model = LogisticRegression(epsilon=1.0, feature_norm=1.0)
+    model = LogisticRegression(epsilon=1.0, feature_norm=1.0, classes=(0, 1))
     if paid:
         with dp.Ledger("sqlite://") as ledger:
             book = ledger.open("b", epsilon=30, delta=1e-3)
@@ -63,15 +67,61 @@ def test_a_search_of_scikit_learn_says_that_every_fit_counts(said, paid):
     assert ("Each fit is charged" if paid else "no book counts") in str(told.message)
 
 
+def test_a_scaler_of_scikit_learn_before_a_private_model_is_said_to_be_unpaid(said):
+    model = LogisticRegression(epsilon=1.0, feature_norm=1.0, classes=(0, 1))
+    for _ in range(2):
+        make_pipeline(StandardScaler(), Normalizer(), model).fit(X, y)
+    (told,) = about(said, "not private, and no book counts it")
+    assert str(told.message).startswith("StandardScaler, of scikit-learn")  # a Normalizer looks at rows one by one
+    assert told.filename == __file__
+
+
+def test_what_learns_is_found_inside_of_what_it_is_composed_of(said):
+    inside = make_column_transformer((make_pipeline(StandardScaler()), [0]), ("passthrough", [1]))
+    make_pipeline(inside, LogisticRegression(epsilon=1.0, feature_norm=1.0, classes=(0, 1))).fit(X, y)
+    (told,) = about(said, "not private, and no book counts it")
+    assert str(told.message).startswith("StandardScaler, of scikit-learn")
+
+
+def test_a_pipeline_without_what_learns_says_nothing_of_it(said):
+    private = dp.estimators.StandardScaler(epsilon=1.0, bounds=(-1, 1))
+    given = make_column_transformer(
+        (OneHotEncoder(categories=[[0.0]], handle_unknown="ignore"), [0]), ("passthrough", [1])
+    )
+    for first in (Normalizer(), private, given):
+        model = LogisticRegression(epsilon=1.0, feature_norm=1.0, classes=(0, 1))
+        make_pipeline(first, model).fit(X, y)
+    assert about(said, "of scikit-learn, is fitted") == []
+
+
 @pytest.mark.parametrize("name", ["target_epsilon", "C", "class_weight", "data_norm"])
 def test_other_libraries_arguments_are_answered_with_the_name_here(name):
     wanted = {"target_epsilon": "epsilon=", "C": "regularization=", "class_weight": "weigh the same"}
     with pytest.raises(TypeError, match=rf"has no argument {name}=: .*{wanted.get(name, 'feature_norm=')}"):
-        LogisticRegression(**{name: 1})
+        LogisticRegression(**{name: 1}, classes=(0, 1))
     with pytest.raises(TypeError, match=f"GaussianNB has no argument {name}="):
-        GaussianNB(**{name: 1})
+        GaussianNB(**{name: 1}, classes=(0, 1))
     with pytest.raises(TypeError, match="unexpected keyword"):
-        LogisticRegression(nonsense=1)
+        LogisticRegression(nonsense=1, classes=(0, 1))
+
+
+def test_every_room_answers_another_librarys_name_of_the_budget():
+    table = dp.table(pl.DataFrame({"x": [1.0]}), schema={"x": dp.Bounded(0, 1)})
+    for ask in (
+        lambda **given: dp.statistics.mean([1.0], bounds=(0, 4), **given),
+        lambda **given: table.mean("x").release(**given),
+        lambda **given: dp.synthesis.TableSynthesizer(**given),
+        lambda **given: dp.training.fit(None, None, **given),
+    ):
+        with pytest.raises(TypeError, match=r"has no argument target_epsilon=: write epsilon="):
+            ask(target_epsilon=1.0)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        dp.statistics.mean([1.0], bounds=(0, 4), nonsense=1.0)
+
+
+def test_a_number_of_bins_is_answered_with_edges():
+    with pytest.raises(ValueError, match=r"bins is 10, but must be the edges themselves.*linspace"):
+        dp.statistics.histogram([1.0], bins=10, epsilon=1.0)
 
 
 def test_a_path_for_a_book_is_answered_with_how_to_open_one():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["Adjacency"]
+__all__ = ["Adjacency", "changed_records"]
 
 
 class Adjacency(StrEnum):
@@ -33,3 +33,19 @@ class Adjacency(StrEnum):
     def _missing_(cls, value: object) -> Adjacency:
         names = ", ".join(repr(str(member)) for member in cls)
         raise ValueError(f"adjacency is {value!r}, but must be one of {names}.")
+
+
+def changed_records(adjacency: str) -> int:
+    """How many records come or go between neighbours: replacing one is both, blanking one takes it away.
+
+    For a sum over records, it multiplies what one record contributes. A relation without a rule raises.
+
+    >>> changed_records(Adjacency.ADD_REMOVE), changed_records(Adjacency.REPLACE)
+    (1, 2)
+    """
+    match adjacency:
+        case Adjacency.ADD_REMOVE | Adjacency.ZERO_OUT:
+            return 1
+        case Adjacency.REPLACE:
+            return 2
+    raise ValueError(f"adjacency is {str(adjacency)!r}, for which it is not known how many records change.")

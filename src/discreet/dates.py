@@ -2,10 +2,12 @@
 
 A time with a zone is its instant in UTC; one without is taken as it is written. The calendar is the Gregorian one, also
 for years before it was. Text follows one grammar: ``2024-02-29``, or with a time after a space or a ``T``:
-``2024-02-29 18:30``, ``2024-02-29T18:30:05.25``. Anything else is missing.
+``2024-02-29 18:30``, ``2024-02-29T18:30:05.25``, and perhaps a zone, ``Z`` or ``+02:00``. Anything else is missing.
 
 >>> seconds("1970-01-02"), seconds(dt.date(1970, 1, 1)), seconds("2023-02-30"), seconds("1970-01-01T00:01:00.5")
 (86400.0, 0.0, None, 60.5)
+>>> seconds("1970-01-01T00:01:00Z"), seconds("1970-01-01 02:01+02:00")
+(60.0, 60.0)
 >>> moment(86400.0), moment(86401.5)
 (datetime.datetime(1970, 1, 2, 0, 0), datetime.datetime(1970, 1, 2, 0, 0, 1, 500000))
 """
@@ -17,11 +19,13 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["DAY", "SPELLED", "Dates", "Times", "moment", "seconds"]
+__all__ = ["DAY", "OFFSET", "SPELLED", "UTC", "Dates", "Times", "moment", "seconds"]
 
 DAY = 86_400.0
-SPELLED = "[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?)?"
-_SPELLED = re.compile(SPELLED, re.ASCII)
+_DAY, _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[ T]([01][0-9]|2[0-3]):[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)?"
+SPELLED = f"{_DAY}({_TIME})?"  # without a zone
+UTC, OFFSET = f"{_DAY}{_TIME}Z", f"{_DAY}{_TIME}[-+]([01][0-9]|2[0-3]):[0-5][0-9]"
+_SPELLED = re.compile(f"{SPELLED}|{UTC}|{OFFSET}", re.ASCII)
 _EPOCH, _MICROSECOND = dt.datetime(1970, 1, 1), dt.timedelta(microseconds=1)
 
 
@@ -31,8 +35,9 @@ def seconds(value: Any) -> float | None:
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value) if _SPELLED.fullmatch(value) else None
         if isinstance(value, dt.datetime):
-            value = value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=None)
-            return float(((value - _EPOCH) // _MICROSECOND) / 1e6)  # as engines compute it, to the last bit
+            ahead = value.utcoffset() or dt.timedelta()
+            since = value.replace(tzinfo=None) - _EPOCH - ahead
+            return float((since // _MICROSECOND) / 1e6)  # as engines compute it, to the last bit
         if isinstance(value, dt.date):
             return (value.toordinal() - _EPOCH.toordinal()) * DAY
     except Exception:  # an object may do anything when it is looked at

@@ -26,9 +26,9 @@ from discreet.adjacency import Adjacency
 from discreet.encoding import features as reading
 from discreet.encoding.bounds import declared_features
 from discreet.encoding.containers import UnreadColumn
-from discreet.encoding.habits import answer_other_names
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
+from discreet.habits import answer_other_names
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
 
 with extra("sklearn"):
@@ -132,7 +132,7 @@ class Fit:
     a fitted copy, or the estimator itself if ``in_place``.
 
     >>> from discreet.estimators import GaussianNB
-    >>> fit = GaussianNB(bounds=(0, 1), epsilon=1.0).operation(n_features=2)
+    >>> fit = GaussianNB(classes=(0, 1), bounds=(0, 1), epsilon=1.0).operation(n_features=2)
     >>> fit.label, fit.unit, fit.release((np.eye(2), [0, 1]), rng=1).event == fit.event
     ('GaussianNB', 'one record', True)
     """
@@ -183,7 +183,7 @@ class Fit:
         if rows.columns != self.n_features:
             raise ValueError(f"X has {rows.columns} features, but this fit was planned for {self.n_features}.")
         if len(rows) > reading.MOST:
-            raise ValueError("X has more records than sums of them are proved for, 2^29.")
+            raise ValueError("X has more than 2^29 records, the most for which sums are proved.")
         targets = reading.column(y, len(rows)) if model.supervised else None
         if targets is not None:
             model._check_targets(targets)

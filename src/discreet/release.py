@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
+from types import FrameType
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from discreet.events import Event
@@ -58,7 +59,7 @@ def unit_name(unit: object) -> str:
     'patient'
     """
     if not isinstance(unit, str) or not unit.strip() or not unit.isprintable() or len(unit) > 200:
-        raise ValueError(f"unit is {unit!r}, but must be 1 to 200 printable characters: the name of whom it protects.")
+        raise ValueError(f"unit is {unit!r}, but must be 1 to 200 printable characters: the name of who is protected.")
     return str.__str__(unit)  # an Enforced is a caller's word here; only what enforces a unit may state one
 
 
@@ -201,8 +202,8 @@ def charged(
     answer: Release[Any] = run()
     if book is not None and answer.reproducible and not seeded:
         raise RuntimeError(
-            f"{type(operation).__name__} was made with a seed that it did not state, so that its charge says nothing "
-            "of it: the answer is withheld. Let the operation have a property 'reproducible' that is true."
+            f"{type(operation).__name__} was made with a seed that it did not state, so its charge does not record "
+            "it: the answer is withheld. Let the operation have a property 'reproducible' that is true."
         )
     name = label or answer.label or _label(operation)
     same = answer.label == name and answer.unit is operation.unit
@@ -218,11 +219,20 @@ _SEARCHED = (
     "scores read the records without noise: they are not private. discreet.tuning.search charges for the choice once. "
     "This is said once."
 )
+_FITTED_BESIDE = (
+    "{}, of scikit-learn, is fitted to the same records in this pipeline without noise: what it learns of them (means, "
+    "extremes, categories) is not private, and no book counts it. Leave it out and declare bounds= or feature_norm=, "
+    "or use discreet.estimators (StandardScaler, MinMaxScaler, PCA). This is said once."
+)
+_LIBRARIES = ("discreet", "sklearn")  # whose callers wrote the line that a warning names
 _said: set[str] = set()
 
 
 def _warn_once(book: Chargeable | None) -> None:
-    """Say, once in a process, that no book is charged, or that every fit of a search is."""
+    """Say, once in a process, that no book is charged, that every fit of a search is, or what else is fitted."""
+    if "pipeline" not in _said and (beside := _fitted_beside()):
+        _said.add("pipeline")
+        warnings.warn(_FITTED_BESIDE.format(", ".join(beside)), stacklevel=_callers())
     if "search" not in _said and _inside_model_selection():
         _said.add("search")
         each = "Each fit is charged to the book" if book is not None else "Each fit is a release that no book counts"
@@ -232,22 +242,51 @@ def _warn_once(book: Chargeable | None) -> None:
         warnings.warn(_NOT_CHARGED, stacklevel=_callers())
 
 
-def _frames() -> Iterator[str]:
-    """The modules of the callers, from here outwards."""
-    frame = sys._getframe(1)
+def _frames() -> Iterator[tuple[str, FrameType]]:
+    """The callers and their modules, from here outwards."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        yield frame.f_globals.get("__name__", "")
-        frame = frame.f_back  # type: ignore[assignment]
+        yield frame.f_globals.get("__name__", ""), frame
+        frame = frame.f_back
 
 
 def _inside_model_selection() -> bool:
-    return any(name.startswith("sklearn.model_selection") for name in _frames())
+    return any(name.startswith("sklearn.model_selection") for name, _ in _frames())
+
+
+def _fitted_beside() -> list[str]:
+    """The earlier steps, of scikit-learn itself, of a pipeline that is being fitted: those that learn from records."""
+    steps: list[Any] = []
+    for name, frame in _frames():
+        if name == "sklearn.pipeline":
+            steps += [step for _, step in getattr(frame.f_locals.get("self"), "steps", ())][:-1]
+    parts = (part for step in steps for part in _parts(step))
+    return list(dict.fromkeys(type(part).__name__ for part in parts if _learns(part)))
+
+
+def _parts(step: Any) -> Iterator[Any]:
+    """A step, or those that it is composed of."""
+    named = (getattr(step, name, None) for name in ("transformers", "transformer_list", "steps"))
+    if (inside := next((parts for parts in named if parts), None)) is None:
+        yield step
+        return
+    for part in inside:
+        yield from _parts(part[1])
+
+
+def _learns(step: Any) -> bool:
+    """Whether a step of scikit-learn takes something from the records; categories that are given are not taken."""
+    if not type(step).__module__.startswith("sklearn.") or isinstance(getattr(step, "categories", None), (list, tuple)):
+        return False
+    tags = getattr(step, "__sklearn_tags__", None)
+    return tags is None or bool(tags().requires_fit)
 
 
 def _callers() -> int:
     """How far up the first caller outside of the library is, for a warning that names the user's own line."""
-    names = list(_frames())[1:]  # from the caller of this function outwards
-    inside = next((place for place, name in enumerate(names) if name.partition(".")[0] != "discreet"), len(names) - 1)
+    callers = list(_frames())[1:]  # from the caller of this function outwards
+    places = (place for place, (name, _) in enumerate(callers) if name.partition(".")[0] not in _LIBRARIES)
+    inside = next(places, len(callers) - 1)
     return inside + 1
 
 

@@ -115,7 +115,7 @@ class Categories:
         listed = tuple(_plain(value) for value in islice(values, MOST_CATEGORIES + 1))
         if len(listed) > MOST_CATEGORIES:
             raise ValueError(
-                f"values has more than {MOST_CATEGORIES:,} entries, which no answer lists: declare the column "
+                f"values has more than {MOST_CATEGORIES:,} entries, too many to list in an answer: declare the column "
                 "Unlisted(), or Bounded(low, high)."
             )
         other = None if other is None else _plain(other)
@@ -215,18 +215,25 @@ class Schema(Mapping[str, Column]):
 # --- schemas in files ----------------------------------------------------------------------------------------------
 
 
+_BETWEEN_THOUSANDS = (".", ",", " ", "'", "\u2019", "\u00a0", "\u202f")  # and two spaces that do not break a line
+
+
 @dataclass(frozen=True, slots=True)
 class TextForm:
     """How text files are written: what separates their entries (a comma, or in ``.tsv`` files a tab, unless it is
-    said), the decimal sign of their numbers, and how their dates are spelled, in the signs of Python's ``strftime``.
+    said), the decimal sign of their numbers, what stands between their thousands (a point where the decimal sign is a
+    comma, otherwise nothing unless it is said), and how their dates are spelled, in the signs of Python's ``strftime``.
 
     >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").as_facts()
     {'separator': ';', 'decimal': ',', 'date_format': '%d/%m/%Y'}
+    >>> TextForm(decimal=",").between_thousands, TextForm().between_thousands
+    ('.', None)
     """
 
     separator: str | None = None
     decimal: str = "."
     date_format: str | None = None
+    thousands: str | None = None
 
     def __post_init__(self) -> None:
         one_sign = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator.isascii()
@@ -234,13 +241,24 @@ class TextForm:
             raise ValueError(f"separator is {self.separator!r}, but must be one sign, such as ';'.")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal is {self.decimal!r}, but must be '.' or ','.")
+        if self.thousands is not None and (self.thousands not in _BETWEEN_THOUSANDS or self.thousands == self.decimal):
+            raise ValueError(
+                f"thousands is {self.thousands!r}, but must be '.', ',', a space or an apostrophe, and not the decimal "
+                f"sign, {self.decimal!r}."
+            )
         if self.date_format is not None and (not isinstance(self.date_format, str) or "%" not in self.date_format):
             raise ValueError(f"date_format is {self.date_format!r}, but must say the parts of a date: '%d/%m/%Y'.")
 
+    @property
+    def between_thousands(self) -> str | None:
+        """The sign between thousands, if there is one: beside a decimal comma a point is nothing else."""
+        return "." if self.thousands is None and self.decimal == "," else self.thousands
+
     def as_facts(self) -> dict[str, str]:
         """What a schema file says of it."""
-        every = {"separator": self.separator, "decimal": self.decimal, "date_format": self.date_format}
-        return {name: value for name, value in every.items() if value not in (None, ".")}
+        decimal = None if self.decimal == "." else self.decimal
+        every = {"separator": self.separator, "decimal": decimal, "date_format": self.date_format}
+        return {name: value for name, value in (every | {"thousands": self.thousands}).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +288,7 @@ def as_declaration(schema: Schema | Declaration | Mapping[str, Column] | str | P
 
 
 _COLUMN_KEYS = {"bounds", "missing", "whole", "categories", "range", "other", "unlisted", "dates", "times"}
-_TEXT_KEYS = {"separator", "decimal", "date_format"}
+_TEXT_KEYS = {"separator", "decimal", "date_format", "thousands"}
 _FILE_KEYS = {"unit", "max_rows_per_unit", "max_groups_per_unit", "columns", *_TEXT_KEYS}
 
 
@@ -281,7 +299,8 @@ def read_schema(path: str | PathLike[str]) -> Declaration:
 
         unit = "person_id"                       # optional: without it, a row is protected
         max_rows_per_unit = 1                    # optional
-        separator = ";"                          # optional, of text files; also decimal = ",", date_format = "%d/%m/%Y"
+        separator = ";"                          # optional, of text files; also decimal = ",", thousands = ".",
+                                                 # date_format = "%d/%m/%Y"
 
         [columns]
         income = { bounds = [0, 200000] }        # missing = 0: what a missing value counts as
@@ -360,8 +379,8 @@ def _column(name: str, facts: Any) -> Column:
         case {"range": [int(low), int(high)], **rest} if set(rest) <= {"other"} and low <= high:
             if high - low >= MOST_CATEGORIES:
                 raise ValueError(
-                    f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, which no answer "
-                    "lists: declare bounds = [low, high], or unlisted = true."
+                    f"Column {name!r} has a range of more than {MOST_CATEGORIES:,} numbers, too many to "
+                    "list in an answer: declare bounds = [low, high], or unlisted = true."
                 )
             return Categories(range(low, high + 1), **rest)
         case {"unlisted": True, **rest} if not rest:

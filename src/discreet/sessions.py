@@ -10,27 +10,18 @@ Decision 210.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
-__all__ = ["PaidOnce", "here", "one_at_a_time"]
+from discreet.forks import here
+
+__all__ = ["PaidOnce", "one_at_a_time"]
 
 _Session = TypeVar("_Session", bound="PaidOnce")
 _Told = ParamSpec("_Told")
 _Answer = TypeVar("_Answer")
-_mark = object()
-
-
-def here() -> tuple[int, object]:
-    """Something that differs in every forked child, even when the operating system uses a number again.
-
-    >>> here() == here()
-    True
-    """
-    return os.getpid(), _mark
 
 
 class PaidOnce:
@@ -94,12 +85,3 @@ def one_at_a_time(
             return answer(self, *args, **kwargs)
 
     return alone
-
-
-def _in_child() -> None:
-    global _mark
-    _mark = object()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

@@ -19,8 +19,7 @@ from discreet import events, mechanisms, tuning
 from discreet.release import Release
 from discreet.training import Clipping, Shuffled, make_private
 from discreet.training.noise import Independent
-from discreet.training.noise.base import Step
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Step
 from discreet.training.sampling.participation import Participation, PoissonSampling
 
 __all__ = [

@@ -356,7 +356,7 @@ def test_a_distance_that_is_no_number_is_none_and_one_that_fails_is_told_in_one_
         assert test.release(bad, rng=1).value is None
     assert test.release(math.inf, rng=1).value == 1
     failing = ProposeTestRelease(**MODE, distance=float, base=lambda _: 1)
-    with pytest.raises(ValueError, match="distance failed on the data, but must give a number, at least 0") as caught:
+    with pytest.raises(ValueError, match="distance failed on the data, but must give a number of at least 0") as caught:
         failing.release("a private word")
     assert "private" not in str(caught.value)
 

@@ -44,16 +44,18 @@ def _case(name: str, estimator: Any, reach: float = 0.99) -> Case:
 
 TARGETS = {"target_bounds": (0.0, 1.0)}
 OPERATIONS: list[Case] = [
-    _case("Fit, naive Bayes", GaussianNB(bounds=BOUNDS)),
-    _case("Fit, naive Bayes, pure", GaussianNB(bounds=BOUNDS, delta=0.0)),
+    _case("Fit, naive Bayes", GaussianNB(bounds=BOUNDS, classes=(0, 1))),
+    _case("Fit, naive Bayes, pure", GaussianNB(bounds=BOUNDS, delta=0.0, classes=(0, 1))),
     _case("Fit, components", PCA(bounds=BOUNDS), reach=0.95),
     _case("Fit, k-means", KMeans(2, n_iter=2, bounds=BOUNDS)),
-    _case("Fit, additive", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=2)),
+    _case("Fit, additive", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=2, classes=(0, 1))),
     _case("Fit, additive, three classes", AdditiveClassifier(bounds=BOUNDS, bins=4, rounds=1, classes=(0, 1, 2))),
     _case("Fit, additive regression", AdditiveRegressor(bounds=BOUNDS, bins=4, rounds=2, **TARGETS)),
-    _case("Fit, tree", DecisionTreeClassifier(bounds=BOUNDS, bins=4, max_depth=2)),
+    _case("Fit, tree", DecisionTreeClassifier(bounds=BOUNDS, bins=4, max_depth=2, classes=(0, 1))),
     _case("Fit, standard scaler", StandardScaler(bounds=BOUNDS)),
     _case("Fit, range scaler", MinMaxScaler(bounds=BOUNDS)),
-    _case("Fit, forest", RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2)),
-    _case("Fit, forest of its own depth", RandomForestClassifier(bounds=BOUNDS, bins=4, n_estimators=2)),
+    _case("Fit, forest", RandomForestClassifier(bounds=BOUNDS, bins=4, max_depth=2, n_estimators=2, classes=(0, 1))),
+    _case(
+        "Fit, forest of its own depth", RandomForestClassifier(bounds=BOUNDS, bins=4, n_estimators=2, classes=(0, 1))
+    ),
 ]

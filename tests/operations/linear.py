@@ -57,7 +57,7 @@ def learned(model: Any) -> tuple[Any, ...]:
 OPERATIONS: list[Case] = [
     Case(
         "Fit, logistic",
-        lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}).operation(),
+        lambda: LogisticRegression(bounds=BOUNDS, solver_options={"steps": 4}, classes=(0, 1)).operation(),
         DATA,
         FEWER,
         spy=spied,
@@ -93,6 +93,16 @@ OPERATIONS: list[Case] = [
         spy=spied_columns,
         sized=True,
         result=lambda model: learned(model.estimator),
+        worst=Worst(trials=100),
+    ),
+    Case(
+        "TableFit, scored",
+        lambda: TableModel(FACTS, "y", epsilon=1.0, score_share=0.5).operation(),
+        COLUMNS,
+        {name: values[1:] for name, values in COLUMNS.items()},
+        spy=spied_columns,
+        sized=True,
+        result=lambda model: (*learned(model.estimator), model.score.loss, model.score.rows),
         worst=Worst(trials=100),
     ),
 ]

@@ -28,6 +28,8 @@ VALUES = [
     Case("DiscreteLaplace", lambda: m.DiscreteLaplace(epsilon=0.5), [3, 4], [3, 5], sized=True),
     Case("DiscreteGaussian", lambda: m.DiscreteGaussian(rho=0.5, max_size=2), [3, 4], [3, 5], sized=True),
     Case("DiscreteGaussian, one integer", lambda: m.DiscreteGaussian(sigma=2.0), [3], [4], sized=True),
+    Case("Tulap", lambda: m.Tulap(epsilon=1.0), [3], [4], sized=True),
+    Case("Tulap, delta", lambda: m.Tulap(epsilon=1.0, delta=0.01), [3], [4], sized=True),
     Case("Exponential", lambda: m.Exponential(sensitivity=1.0, epsilon=1.0), SCORES, CLOSE, sized=True),
     Case(
         "Exponential, base measure",

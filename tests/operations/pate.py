@@ -45,7 +45,7 @@ def spied_records(data: tuple[Any, Any], log: Log) -> tuple[Any, Any]:
 
 
 def fit(teachers: int = 4) -> Any:
-    return pate.PATEClassifier(n_teachers=teachers, aggregation=pate.GNMax(sigma=2.0)).operation(PUBLIC)
+    return pate.PATEClassifier(n_teachers=teachers, aggregation=pate.GNMax(sigma=2.0), classes=(0, 1)).operation(PUBLIC)
 
 
 def table(teachers: int = 4) -> Any:

@@ -54,7 +54,7 @@ def test_the_contract_of_scikit_learn(estimator, check, reason):
 
 def made(**facts):
     facts = {"aggregation": pate.GNMax(sigma=3.0), "classes": ("no", "yes"), "random_state": 0} | facts
-    return pate.PATEClassifier(GaussianNB(), 40, GaussianNB(), **facts)
+    return pate.PATEClassifier(GaussianNB(), 40, GaussianNB(), **{"classes": (0, 1)} | facts)
 
 
 def accuracy(model):

@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline  # noqa: E402
 from discreet.pate import GNMax, InteractiveGNMax, SanitisedCost, pate_gan, smooth  # noqa: E402
 from discreet.pate.classifier import PATEClassifier, _shares, _TeachingRun  # noqa: E402
 from discreet.pate.confident import _gaussian_test  # noqa: E402
-from discreet.pate.costs import _gaps, divergence  # noqa: E402
 from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
 from discreet.pate.g_pate import GPATE  # noqa: E402
 from discreet.pate.generating import GeneratorFit  # noqa: E402
+from discreet.pate.gnmax_cost import _gaps, divergence  # noqa: E402
 from discreet.pate.layouts import Images, TableLayout  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402

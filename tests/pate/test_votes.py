@@ -166,7 +166,7 @@ def test_a_teacher_that_is_publicly_wrong_is_refused_before_a_record_is_read():
         Teachers(teacher=LinearSVC(), n_teachers=2, n_classes=2, soft=True)
     with pytest.raises(ValueError, match="fails on public queries"):
         Teachers(teacher=LogisticRegression(C=-1.0), n_teachers=2, n_classes=2).rehearse(QUERIES)
-    with pytest.raises(ValueError, match="one class a query"):
+    with pytest.raises(ValueError, match="one class per query"):
         Teachers(teacher=Short(), n_teachers=2, n_classes=2).rehearse(QUERIES)
 
 

@@ -341,7 +341,7 @@ def test_the_report_shows_the_unit_of_each_charge_and_whether_it_was_said(ledger
     made = report(book)
     assert [entry["unit"] for entry in made.facts["entries"]] == [
         "",
-        "one record, up to 4 a unit",
+        "one record, up to 4 per unit",
         "patient, as the caller said",
     ]
     html = made.html()
@@ -476,3 +476,21 @@ def test_the_words_of_the_page_need_no_glossary():
     words = re.sub(r"<[^>]+>", " ", page)
     assert re.findall(r"\b(?:charges?|proved|proves|admits?)\b", words) == []
     assert [found for found in re.findall(r".{12}\bfilters?\b", words) if "(" not in found] == []
+
+
+def test_a_notebook_is_shown_a_few_lines_of_the_report_and_of_the_book(ledger: Ledger) -> None:
+    """Without figures: what is spent and left, and the newest ten releases, escaped."""
+    book = ledger.open("cells", epsilon=9.0, delta=1e-6)
+    for number in range(12):
+        book.charge(events.Laplace(noise_multiplier=20.0), f"<b>question {number}</b>", asked=(0.05, 0.0))
+    shown = report(book)._repr_html_()
+    assert "<svg" not in shown
+    assert len(shown) < 5_000
+    assert "ε = 0.6 of 9" in shown
+    assert "room for about" in shown
+    assert shown.count("&lt;b&gt;question") == 11  # ten of them, and the last as an example
+    assert "&lt;b&gt;question 1&lt;" not in shown
+    assert "not the sum of what was asked" in shown
+    own = book._repr_html_()
+    assert "ε = 0.6 of 9 at δ = 1e-06, 12 charges" in own
+    assert "ε = 8.4" in own

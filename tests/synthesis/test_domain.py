@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -116,3 +118,24 @@ def test_a_determined_column_is_neither_read_nor_modelled():
     found = facts.values(codes(rows, facts), seeded(1))
     assert found["pay"].tolist() == [2.0 if sex == "f" else 7.0 for sex in found["sex"]]
     assert facts.derivation_of("pay")[1].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("low", "high", "digits"), [(0, 5000, 2), (0, 105, 3), (-1e-7, 1e-7, 12), (-3e12, 5e12, -7)])
+def test_drawn_numbers_have_no_digits_that_nothing_was_measured_of(low, high, digits):
+    shape = Shape((low, (low + high) / 2, high), (1.0, 3.0), is_whole=False)
+    cells = np.linspace(low, high, 17)
+    first, last = np.repeat(cells[:-1], 500), np.repeat(cells[1:], 500)
+    drawn = shape.draw(first, last, seeded(3))
+    assert (drawn >= first).all()
+    assert (drawn <= last).all()
+    assert (drawn == np.round(drawn, digits)).all()
+    assert len(np.unique(drawn)) > 7_000  # of 8,000: numbers, not a few bins
+
+
+def test_a_cell_too_narrow_for_short_numbers_keeps_long_ones_and_points_stay_as_they_are():
+    point = 1234.56789012345
+    shape = Shape((0.0, point, math.nextafter(point, math.inf), 5000.0), (1.0, 5.0, 1.0), is_whole=False)
+    narrow = np.full(50, 0.0011), np.full(50, 0.0012)
+    drawn = shape.draw(*narrow, seeded(4))
+    assert ((narrow[0] <= drawn) & (drawn < narrow[1])).all()
+    assert point in shape.draw(np.zeros(50), np.full(50, 5000.0), seeded(5))

@@ -75,6 +75,16 @@ def test_whole_numbers_of_pandas_are_whole_and_missing_ones_are_null():
     assert str(rows["b"].dtype) == "int64"
 
 
+def test_nothing_goes_missing_where_nothing_was():
+    """A count of none passes three standard deviations of noise by one chance in 700; seeds are fixed."""
+    schema = Schema(a=Categories(["x", "y"]), b=Bounded(0, 50, whole=True), c=Bounded(0, 1))
+    frame = pd.DataFrame({"a": ["x", "y"] * 1000, "b": [1, 2, 3, 4] * 500, "c": [0.5, None] * 1000})
+    for seed in range(4):
+        rows = synthesizer().fit(frame, schema=schema, rng=seed).sample(2000, rng=seed)
+        assert str(rows["b"].dtype) == "int64"
+        assert rows["c"].isna().mean() == pytest.approx(0.5, abs=0.1)
+
+
 def test_the_type_of_a_file_says_that_numbers_are_whole(tmp_path):
     path = tmp_path / "people.parquet"
     pl.DataFrame({"age": [30, 40] * 500, "cost": [1.5, 2.5] * 500}).write_parquet(path)

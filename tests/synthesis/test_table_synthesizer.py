@@ -289,6 +289,14 @@ def test_replay_catches_a_fit_that_selects_on_exact_errors(monkeypatch):
     assert any(caught() for _ in range(20))  # a selection has to tip
 
 
+def test_replay_catches_a_spike_that_is_read_without_paying(monkeypatch):
+    monkeypatch.setattr(Spending, "counts", lambda self, exact, rho: exact.astype(float))
+    schema, data = Schema(x=Bounded(0, 1000, missing=0)), {"x": [0.0] * 40 + [3.0] * 20}
+    operation = TableSynthesizer(1.0, 1e-6).operation(schema)
+    with pytest.raises(ReplayError):
+        replay(lambda rows: operation.release(rows).value.domain.shapes, data, smaller(data), event=operation.event)
+
+
 ALARM = 1e-6
 
 

@@ -70,7 +70,7 @@ def data(n: int = 1500) -> tuple[np.ndarray, np.ndarray]:
 def test_the_search_is_an_estimator_that_charges_once(tmp_path: Any) -> None:
     X, y = data()
     book = dp.Ledger(tmp_path / "budget.db").open("search", epsilon=4.0, delta=1e-6)
-    model = LogisticRegression(epsilon=1.0, delta=0, bounds=(-1, 1))
+    model = LogisticRegression(epsilon=1.0, delta=0, bounds=(-1, 1), classes=(0, 1))
     search = tuning.PrivateSearch(model, {"regularization": [0.01, 0.1]}, mean=5, random_state=1)
     search.fit(X, y, book=book)
     assert search.score(X, y) > 0.8
@@ -90,7 +90,7 @@ def test_the_search_serves_regressions_by_their_squared_errors() -> None:
 
 def test_a_parameter_that_does_not_exist_is_refused_before_the_charge(tmp_path: Any) -> None:
     book = dp.Ledger(tmp_path / "budget.db").open("search", epsilon=4.0, delta=1e-6)
-    search = tuning.PrivateSearch(LogisticRegression(epsilon=1.0, bounds=(-1, 1)), {"penalty": [1]})
+    search = tuning.PrivateSearch(LogisticRegression(epsilon=1.0, bounds=(-1, 1), classes=(0, 1)), {"penalty": [1]})
     with pytest.raises(ValueError, match="Invalid parameter 'penalty'"):
         search.fit(*data(50), book=book)
     assert book.spent().epsilon == 0

@@ -11,7 +11,7 @@ from discreet.auditing.audit import Audit, audit
 from discreet.auditing.exposure import Exposure, exposure, extract
 from discreet.auditing.inversion import Inversion, invert, normal_errors
 from discreet.auditing.lower_bounds import clopper_pearson, epsilon_lower_bound, mu_lower_bound
-from discreet.auditing.membership import ATTACKS, Membership, membership
+from discreet.auditing.membership_lira import ATTACKS, Membership, membership
 from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian, guesses, rules_out
 from discreet.auditing.reading import CannotJudge
 from discreet.auditing.replay import ReplayError, Transcript, record, replay

@@ -54,11 +54,23 @@ class Audit:
         return self.lower > self.claimed
 
     @property
+    def saw_nothing(self) -> bool:
+        """Whether no epsilon above zero was shown, so that the runs say nothing for the claim either."""
+        return self.lower <= 0
+
+    @property
     def verdict(self) -> str:
         """The same in a sentence."""
-        found = f"ε ≥ {self.lower:.3g} by {self.method} with {self.confidence:.0%} confidence"
+        evidence = f"ε ≥ {self.lower:.3g} by {self.method} with {self.confidence:.0%} confidence"
         claim = f"ε = {self.claimed:.3g} at δ = {self.delta:g} is claimed"
-        return f"VIOLATED: {found}, but {claim}." if self.violated else f"Consistent: {found}; {claim}."
+        if self.violated:
+            return f"VIOLATED: {evidence}, but {claim}."
+        if self.saw_nothing:
+            return (
+                f"Could not judge: nothing in {self.trials} runs told the neighbours apart, and {claim}. Take "
+                "neighbours that differ by as much as one record can, more runs, or read= to say what is compared."
+            )
+        return f"Consistent: {evidence}; {claim}."
 
     def __repr__(self) -> str:
         return f"Audit({self.verdict})"
@@ -84,10 +96,11 @@ class Audit:
 
 
 def audit(
-    operation: Operation | Callable[[Any], Operation],
+    operation: Operation | Callable[[Any], Operation] | Callable[[Any, np.random.Generator], Any],
     data: Any,
     neighbour: Any,
     *,
+    claim: Event | None = None,
     trials: int = 10_000,
     delta: float = 1e-5,
     confidence: float = 0.99,
@@ -98,23 +111,36 @@ def audit(
 ) -> Audit:
     """Run ``operation`` on ``data`` and on ``neighbour``, ``trials`` times each, and bound its epsilon from below.
 
-    One that is bound to its source is given as a function that makes it from either. ``read`` says what is compared of
-    a released value; without it numbers, arrays and mappings of them are read as they are, text and labels by how often
-    each comes. ``progress(done, of)`` is told after every run.
+    One that is bound to its source is given as a function that makes it from either. Code of your own is a function of
+    the data and of a NumPy generator, with the event that is claimed of it: ``audit(f, data, neighbour, claim=event)``.
+    ``read`` says what is compared of a released value; without it numbers, arrays and mappings of them are read as they
+    are, text and labels by how often each comes. ``progress(done, of)`` is told after every run.
 
     >>> from discreet.mechanisms import Laplace
     >>> found = audit(Laplace(sensitivity=1.0, epsilon=1.0), 0.0, 1.0, trials=4000, delta=0.0, rng=1)
     >>> 0.7 < found.lower < found.claimed, found.violated
     (True, False)
+
+    A function that adds Laplace noise of scale 1/2, and claims what scale 1 would cost:
+
+    >>> def noisy(total, rng):
+    ...     return round(total + rng.laplace(scale=0.5), 3)
+    >>> from discreet.events import PureDP
+    >>> audit(noisy, 0.0, 1.0, claim=PureDP(epsilon=1.0), trials=4000, delta=0.0, rng=1).violated
+    True
     """
     trials = whole("trials", trials, low=100)
     confidence = number("confidence", confidence, low=0.5, high=1, open_high=True)
     if data is neighbour:
-        raise CannotJudge("data and neighbour are one object, so that there is nothing to tell apart.")
-    runs, event = _runs(operation, data, neighbour)
+        raise CannotJudge("data and neighbour are the same object, so there is nothing to compare.")
+    runs, event = (
+        _runs(operation, data, neighbour) if claim is None else _claimed_runs(operation, claim, data, neighbour)
+    )
     claimed = accounting.epsilon(event, delta, adjacency=adjacency)
     if not math.isfinite(claimed):
-        raise CannotJudge(f"No epsilon is claimed at delta = {delta:g}, so that nothing could violate it: ask another.")
+        raise CannotJudge(
+            f"No epsilon is claimed at delta = {delta:g}, so nothing could violate it: choose another delta."
+        )
     pilot = max(_SMALLEST, int(trials * _PILOT))
     gaussian = bool(delta) and _is_gaussian(event, Adjacency(adjacency))
     asked = Question(trials - pilot, delta, (1 - confidence) / 2, gaussian)
@@ -135,7 +161,7 @@ def audit(
 Run = Callable[[random.Rng], Release[Any]]
 
 
-def _runs(operation: Operation | Callable[[Any], Operation], data: Any, neighbour: Any) -> tuple[list[Run], Event]:
+def _runs(operation: Any, data: Any, neighbour: Any) -> tuple[list[Run], Event]:
     """What runs it on either neighbour, and the one cost that both claim."""
     if isinstance(operation, Operation):
         release, event = operation.release, operation.event
@@ -144,6 +170,24 @@ def _runs(operation: Operation | Callable[[Any], Operation], data: Any, neighbou
     if made[0].event != made[1].event:
         raise ValueError("The operation claims different costs on the two neighbours: a cost is made of public facts.")
     return [lambda rng, op=op: op.release(None, rng) for op in made], made[0].event  # type: ignore[misc]
+
+
+def _claimed_runs(function: Any, claim: Event, data: Any, neighbour: Any) -> tuple[list[Run], Event]:
+    """What runs a function of the user on either neighbour, and what is claimed of it."""
+    if isinstance(function, Operation) or not callable(function):
+        raise ValueError(
+            "claim goes with a function of the data and of a generator; an operation states its own event."
+        )
+    if not isinstance(claim, Event):
+        raise ValueError("claim must be an event, such as PureDP(epsilon=1.0) or Gaussian(noise_multiplier=4.0).")
+    generators: dict[int, np.random.Generator] = {}  # of each side one, from the first word of its own stream
+
+    def run(rng: random.Rng, which: int, side: Any) -> Release[Any]:
+        if which not in generators:
+            generators[which] = np.random.default_rng(rng.below(1 << 128))
+        return Release(function(side, generators[which]), claim)
+
+    return [lambda rng, at=at, side=side: run(rng, at, side) for at, side in enumerate((data, neighbour))], claim  # type: ignore[misc]
 
 
 def _outputs(

@@ -35,8 +35,7 @@ from discreet.errors import extra, whole
 from discreet.events import Event
 from discreet.sessions import PaidOnce
 from discreet.training.noise import Independent, Noise
-from discreet.training.noise.base import Step
-from discreet.training.noise.gaussians import Gaussians
+from discreet.training.noise.base import Gaussians, Step
 from discreet.training.sampling.participation import Participation
 
 with extra("torch"):

@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet import statistics
 from discreet.adjacency import Adjacency
-from discreet.schema import Bounded, Categories, Column, Declaration
+from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Times, Unlisted
 
 __all__ = ["STATISTICS", "made_up_statistic", "made_up_table"]
 
@@ -51,10 +51,13 @@ def made_up_statistic(name: str, facts: Mapping[str, Any]) -> tuple[Any, list[An
     except TypeError:
         raise ValueError(f"{name} does not take what it was given: {', '.join(facts) or 'nothing'}.") from None
     low, high = _edges(name, facts)
-    if Adjacency(facts.get("adjacency", Adjacency.ADD_REMOVE)) is Adjacency.REPLACE:
+    adjacency = Adjacency(facts.get("adjacency", Adjacency.ADD_REMOVE))
+    if adjacency is Adjacency.REPLACE:
         records = _size(facts)
         return operation, [*[low] * (records - 1), high], [low] * records
-    return operation, [*[low] * _RECORDS, high], [low] * _RECORDS
+    if adjacency is Adjacency.ADD_REMOVE:
+        return operation, [*[low] * _RECORDS, high], [low] * _RECORDS
+    raise ValueError(f"adjacency is {str(adjacency)!r}, for which no neighbours are made up: give the data yourself.")
 
 
 def _size(facts: Mapping[str, Any]) -> int:
@@ -102,7 +105,11 @@ def _ends(column: Column) -> tuple[Any, Any]:
         return column.low, column.high
     if isinstance(column, Categories):
         return column.values[0], column.values[-1]
-    return "a", "b"
+    if isinstance(column, (Dates, Times)):
+        return column.first, column.last
+    if isinstance(column, Unlisted):
+        return "a", "b"
+    raise ValueError(f"A column is declared as {type(column).__name__}, for which no values are made up.")
 
 
 def frame_read(frame: Any) -> Any:

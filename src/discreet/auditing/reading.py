@@ -108,7 +108,7 @@ def _outcomes(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
         # of 2 * pilot outputs: most were seen once, and none of them tells anything
         raise CannotJudge(
             "Outputs are neither numbers of one shape nor few different outcomes, which an audit cannot compare: say "
-            "what is to be compared of them by read=."
+            "by read= what to compare."
         )
     return score_by_frequency(named, pilot)
 

@@ -154,8 +154,8 @@ def _judge_noise(steps: list[NoisyStep], seeded: bool) -> None:
             )
         if True in step.sources and not seeded:
             raise ReplayError(
-                f"Step {position} ({step.what}): the noise comes from a seed, and who knows it can take the "
-                "noise away. Leave rng= out; if public choices share the seed, say seeded=True."
+                f"Step {position} ({step.what}): the noise comes from a seed, and whoever knows it can remove the "
+                "noise. Leave rng= out; if public choices share the seed, say seeded=True."
             )
         sizes += [] if step.named else size_of_noise(step.event, step.value, step.output, step.limit)
     if too_small(sizes):

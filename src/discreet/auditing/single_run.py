@@ -110,11 +110,13 @@ def audit_run(
 
 def _check(numbers: NDArray[np.float64], member: NDArray[Any]) -> None:
     if member.dtype != bool or numbers.shape != member.shape or numbers.ndim != 1:
-        raise ValueError("scores and inside must have one number, and one True or False, a canary.")
+        raise ValueError("scores must have one number per canary, and inside one True or False.")
     if not np.isfinite(numbers).all():
         raise CannotJudge("A score is not a finite number, so that nothing can be guessed by it.")
     if min(member.sum(), (~member).sum()) < _FEWEST:
-        raise CannotJudge(f"Fewer than {_FEWEST} canaries were in the run, or out of it, which judges nothing.")
+        raise CannotJudge(
+            f"Fewer than {_FEWEST} canaries were in the run, or out of it, which is too few to test anything."
+        )
     if np.ptp(numbers) == 0:
         raise CannotJudge("All scores are the same, so that nothing can be guessed by them.")
 

@@ -27,7 +27,9 @@ class Event:
     def __init_subclass__(cls) -> None:
         known = _BY_TAG.setdefault(cls.__name__, cls)
         if known.__module__ != cls.__module__:
-            raise TypeError(f"There is a kind of event called {cls.__name__} already: what is read back must be one.")
+            raise TypeError(
+                f"There is already a kind of event called {cls.__name__} already: what is read back must be one."
+            )
         _BY_TAG[cls.__name__] = cls  # slots make dataclass build the class twice; the second wins
         cls.tag = cls.__name__
 

@@ -27,6 +27,7 @@ from discreet.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from discreet.mechanisms.stability_histogram import StabilityHistogram
 from discreet.mechanisms.stable_mode import StableMode
 from discreet.mechanisms.top_k import TopK
+from discreet.mechanisms.tulap import Tulap
 
 __all__ = [
     "AboveThreshold",
@@ -49,4 +50,5 @@ __all__ = [
     "StabilityHistogram",
     "StableMode",
     "TopK",
+    "Tulap",
 ]

@@ -75,7 +75,7 @@ def keys(values: Any) -> list[Any]:
     """
     check_line(values)
     if hasattr(values, "isna"):
-        forms = [_NAN if _is_pandas_missing(value) else canonical(value) for value in values.astype(object)]
+        forms = [_NAN if _is_pandas_missing(value) else canonical(value) for value in entries(values)]
         return [form for form in forms if form is not UNKNOWN]
     values = readable(values)
     if isinstance(getattr(values, "dtype", None), np.dtype):

@@ -54,7 +54,7 @@ class GeneralizedExponential(Mechanism[int]):
             adjacency=self.adjacency,
         )
         if not self.sensitivities:
-            raise ValueError("sensitivities is empty, but needs one entry a candidate.")
+            raise ValueError("sensitivities is empty, but needs one entry per candidate.")
 
     @property
     def _choice(self) -> Exponential:
@@ -78,7 +78,7 @@ class GeneralizedExponential(Mechanism[int]):
         """One score a candidate."""
         if (shape := check_numbers(data, "scores")) != (len(self.sensitivities),):
             raise ValueError(
-                f"scores has shape {shape}, but there are {len(self.sensitivities)} sensitivities: one of each a "
+                f"scores has shape {shape}, but there are {len(self.sensitivities)} sensitivities: one of each per "
                 "candidate."
             )
 

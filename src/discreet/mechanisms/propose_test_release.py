@@ -114,7 +114,7 @@ class ProposeTestRelease(Mechanism[T | None], Generic[T]):
             far = distance(data)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                "distance failed on the data, but must give a number, at least 0, for all there are."
+                "distance failed on the data, but must give a number of at least 0 for every data set."
             ) from None
         steps = math.floor(max(Fraction(0), min(Fraction(_FAR), exact_number(far))))
 

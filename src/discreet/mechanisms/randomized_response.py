@@ -80,7 +80,7 @@ class RandomizedResponse(Mechanism[NDArray[np.int64]]):
                 f"records has dtype {element_type(data)}, but must be whole numbers: encode categories first."
             )
         if getattr(data, "ndim", 1) == 0:
-            raise ValueError("records has no dimensions, but must list one record an entry.")
+            raise ValueError("records has no dimensions, but must have one entry per record.")
 
     def draw(self, data: ArrayLike, rng: random.Rng) -> NDArray[np.int64]:
         """One report for each record: an entry of a list, or of an array of whole numbers of any shape."""

@@ -8,19 +8,21 @@ raise an error (``check_column`` and ``check_rows`` do so before a charge); none
 *type* is publicly wrong (a frame for a column, text for numbers) is refused, because an answer from nothing but
 missing records would look like one.
 
-Decision 95.
+Decisions 95 and 251.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from discreet.errors import extra
 
 __all__ = [
     "REAL",
@@ -34,6 +36,7 @@ __all__ = [
     "check_unnamed",
     "column",
     "double",
+    "doubles",
     "element_type",
     "entries",
     "has_named_columns",
@@ -41,6 +44,8 @@ __all__ = [
     "is_fractional",
     "quiet_doubles",
     "readable",
+    "row",
+    "row_length",
     "rows",
 ]
 
@@ -156,7 +161,7 @@ def column(values: Any) -> NDArray[Any]:
     """One-dimensional numbers: booleans, integers or floats of at most 64 bits."""
     check_column(values)
     array = _plain(values)
-    return array if array is not None else np.array([double(x) for x in entries(values)], np.float64)
+    return doubles(values) if array is None else array
 
 
 def rows(values: Any, dimension: int) -> NDArray[np.float64]:
@@ -165,7 +170,7 @@ def rows(values: Any, dimension: int) -> NDArray[np.float64]:
     array = _plain(values)
     if array is not None:
         return quiet_doubles(array)
-    return np.array([_row(x, dimension) for x in entries(values)], np.float64).reshape(-1, dimension)
+    return np.array([row(x, dimension) for x in entries(values)], np.float64).reshape(-1, dimension)
 
 
 def _plain(values: Any) -> NDArray[Any] | None:
@@ -179,6 +184,21 @@ def _plain(values: Any) -> NDArray[Any] | None:
     return array.astype(np.uint8) if array.dtype.kind == "b" else array
 
 
+def doubles(values: Any, read: Callable[[Any], float] | None = None) -> NDArray[np.float64]:
+    """Entries as doubles: those of a container of numbers as it has them, others one by one, by ``double`` or ``read``.
+
+    >>> doubles(np.array([1, 2])).tolist(), doubles(["3", None, 4], read=lambda x: float(x or 0)).tolist()
+    ([1.0, 2.0], [3.0, 0.0, 4.0])
+    """
+    plain, kind = readable(values), element_type(values)
+    wide = "128" in str(kind)  # of polars, for which NumPy has no type
+    if isinstance(kind, np.dtype) or (kind is not None and holds_numbers(plain) and not wide):
+        array = np.asarray(plain)
+        if array.dtype.kind in "biuf":
+            return quiet_doubles(array)
+    return np.array(list(map(read or double, entries(values))), np.float64)
+
+
 def quiet_doubles(array: NDArray[Any]) -> NDArray[np.float64]:
     """Numbers as doubles, with one NaN for all: NumPy would warn of a signalling one, wherever it is used."""
     with np.errstate(all="ignore"):
@@ -189,14 +209,39 @@ def quiet_doubles(array: NDArray[Any]) -> NDArray[np.float64]:
 
 def entries(values: Any) -> Iterable[Any]:
     """The records of a container, as Python's objects where it has some of its own; bytes of Arrow's text that are no
-    UTF-8 are question marks, as in tables.
+    UTF-8 are question marks, as in tables, and what Python cannot hold (a date in the year 20000) is missing.
     """
-    values = readable(values)
+    values = _of_arrow(readable(values))
     if not hasattr(values, "to_pylist"):
-        return values  # type: ignore[no-any-return]
-    if str(values.type) in ("string", "large_string"):
-        return [_decode(entry) for entry in values.cast("large_binary").to_pylist()]
-    return values.to_pylist()  # type: ignore[no-any-return]
+        return values.to_list() if hasattr(values, "to_list") else values  # type: ignore[no-any-return]
+    if (kind := str(values.type)).startswith("dictionary"):
+        values, kind = values.cast(values.type.value_type), str(values.type.value_type)
+    if kind in ("string", "large_string", "string_view"):
+        return [_decode(entry) for entry in values.cast("large_string").cast("large_binary").to_pylist()]
+    try:
+        return values.to_pylist()  # type: ignore[no-any-return]
+    except Exception:  # of one of them, whose own matter it is
+        return list(map(_as_python, values))
+
+
+def _of_arrow(values: Any) -> Any:
+    """A column as Arrow holds it, where one entry could make the list of all fail: polars panics on a date that Python
+    cannot hold, and pandas raises what Arrow does.
+    """
+    kind = element_type(values)
+    if hasattr(kind, "is_temporal") and (kind.is_temporal() or kind.is_nested()):
+        with extra("tables"):
+            return values.to_arrow()
+    if hasattr(kind, "pyarrow_dtype") or getattr(kind, "storage", "") == "pyarrow":
+        return values.array.__arrow_array__()
+    return values
+
+
+def _as_python(scalar: Any) -> Any:
+    try:
+        return scalar.as_py()
+    except Exception:  # see ``entries``
+        return None
 
 
 def readable(values: Any) -> Any:
@@ -249,9 +294,23 @@ def beyond(x: Any) -> float:
         return math.nan
 
 
-def _row(x: Any, dimension: int) -> list[float]:
+def row_length(x: Any) -> int | None:
+    """How many entries a record has that is a row; none for what has no first, second and last."""
     try:
-        entries = [double(entry) for entry in x] if not isinstance(x, (str, bytes, Mapping)) else []
-    except Exception:  # not a row of anything
-        entries = []
-    return entries if len(entries) == dimension else [math.nan] * dimension
+        rowlike = not isinstance(x, (str, bytes, bytearray, Mapping, Set)) and hasattr(x, "__iter__")
+        return len(x) if rowlike else None
+    except Exception:  # an array without dimensions; an object may do anything when it is looked at
+        return None
+
+
+def row(x: Any, dimension: int) -> list[float]:
+    """One record that is a row of so many numbers; all of them missing if it is none.
+
+    >>> row((1, "a"), 2), row([1], 2), row({1, 2}, 2)
+    ([1.0, nan], [nan, nan], [nan, nan])
+    """
+    try:
+        numbers = [double(entry) for entry in x] if row_length(x) == dimension else []
+    except Exception:  # it may do anything when it is read, and that is its own record's matter
+        numbers = []
+    return numbers if len(numbers) == dimension else [math.nan] * dimension

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from discreet import events, random
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.errors import number, positive
 from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.grid import above
@@ -66,7 +66,7 @@ class StabilityHistogram(Mechanism[dict[Any, int]]):
 
     @property
     def _moved(self) -> int:
-        return 2 if self.adjacency is Adjacency.REPLACE else 1
+        return changed_records(self.adjacency)
 
     @property
     def scale(self) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet import events, random
 from discreet.adjacency import Adjacency
+from discreet.errors import choice
 from discreet.mechanisms.canonical import keys
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.parameters import store
@@ -62,10 +63,15 @@ class StableMode(Mechanism[Any]):
         """The cost."""
         return self._test.event
 
+    @property
+    def _lead_per_change(self) -> int:
+        """How far a neighbour moves the lead; a blank record is priced as another value, which is never too little."""
+        return choice("adjacency", str(self.adjacency), {"add-remove": 1, "replace": 2, "zero-out": 2})
+
     def error(self, confidence: float = 0.95) -> float:
         """The lead, in records, at which the mode is answered with this confidence; an answer is exact."""
         distance = self._test.error(confidence)
-        return distance + 1 if self.adjacency is Adjacency.ADD_REMOVE else 2 * distance + 2
+        return self._lead_per_change * (distance + 1)
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly no sequence of records."""
@@ -78,7 +84,7 @@ class StableMode(Mechanism[Any]):
     def _distance(self, ranked: Ranked) -> int:
         first, second = [count for _, count in ranked] + [0] * (2 - len(ranked))
         lead = first - second
-        return lead - 1 if self.adjacency is Adjacency.ADD_REMOVE else -(-lead // 2) - 1
+        return -(-lead // self._lead_per_change) - 1
 
 
 def _first(ranked: Ranked) -> Any:

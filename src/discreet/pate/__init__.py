@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.pate.aggregation import Aggregator, GNMax, LNMax, VoteAnswers
 from discreet.pate.confident import ConfidentGNMax, InteractiveGNMax
-from discreet.pate.costs import DataDependentCost, data_dependent_cost
+from discreet.pate.gnmax_cost import DataDependentCost, data_dependent_cost
 from discreet.pate.sanitised import CostFigure, SanitisedCost
 
 if TYPE_CHECKING:

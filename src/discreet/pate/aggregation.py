@@ -178,7 +178,7 @@ class VotingSession(PaidOnce):
     def ask(self, votes: Any) -> int:
         """The label of one query, by its counts (``InteractiveGNMax``: and the student's shares); -1 if it has none."""
         if not self.left:
-            raise ValueError(f"The session is over: its {self._aggregator.queries} queries were put.")
+            raise ValueError(f"The session is over: its {self._aggregator.queries} queries were asked.")
         self._aggregator.check_query(votes)
         before = self._tests, self._answers
         label = NONE if self.over else self._aggregator.put(self, votes)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.errors import whole
 from discreet.events import Event
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
@@ -55,7 +55,7 @@ class Ballots:
     @cached_property
     def mechanism(self) -> AdditiveMechanism:
         """The noise on one step's counts."""
-        teachers = 1 if self.adjacency is Adjacency.ADD_REMOVE else 2  # whose votes a record moves
+        teachers = changed_records(self.adjacency)  # whose votes a neighbour moves
         return self.budget.part(1 / self.steps).additive(
             2 * teachers * self.questions,
             self.questions * self.options,

@@ -17,7 +17,7 @@ from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
 from discreet.pate.aggregation import NONE, Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax
-from discreet.pate.costs import data_dependent_cost
+from discreet.pate.gnmax_cost import data_dependent_cost
 from discreet.pate.voting import Teachers, count_votes
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
 
@@ -55,7 +55,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     >>> X = np.array([[-1.0, 0.3], [1.0, -0.2]] * 2000); y = np.array([0, 1] * 2000)
     >>> X += np.linspace(0, 1e-3, 4000)[:, None]
-    >>> pate = PATEClassifier(n_teachers=50, aggregation=GNMax(sigma=5.0), random_state=0)
+    >>> pate = PATEClassifier(n_teachers=50, aggregation=GNMax(sigma=5.0), classes=(0, 1), random_state=0)
     >>> pate.fit(X, y, public=X[:20] + 0.1).predict([[-2.0, 0.0], [2.0, 0.0]])
     array([0, 1])
     >>> print(pate.event_)
@@ -70,7 +70,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         aggregation: Aggregator | None = None,
         queries: int | None = None,
         *,
-        classes: Any = (0, 1),
+        classes: Any = None,
         semi_supervised: bool = False,
         soft: bool = False,
         rounds: int = 1,
@@ -200,7 +200,7 @@ class PATEFit:
             raise ValueError("public is None, but the teachers can only be asked about public rows: pass public=.")
         rows = np.asarray(self.public, np.float64)
         if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
-            raise ValueError("public must be a table of finite numbers, one row a query.")
+            raise ValueError("public must be a table of finite numbers, one row per query.")
         return rows
 
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:

@@ -94,7 +94,7 @@ class GPATE(TeacherGenerator):
             run.optimizer.step()
 
     def _coordinates(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:
-        """One number a question, of its noisy counts."""
+        """One number per question, of its noisy counts."""
         return choice("votes", self.votes, {"mean": self._mean_vote, "max": self._largest_vote})(noisy)
 
     def _mean_vote(self, noisy: NDArray[np.float64]) -> NDArray[np.float64]:

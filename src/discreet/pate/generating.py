@@ -237,7 +237,7 @@ class GeneratorTraining:
     def noisy(self, votes: Any) -> Any:
         """The noisy counts of this step's votes, paid for in advance; there are as many steps as were paid for."""
         if self._asked >= self.ballots.steps:
-            raise ValueError(f"All {self.ballots.steps} ballots that were paid for were held.")
+            raise ValueError(f"All {self.ballots.steps} rounds of votes that were paid for are over.")
         self._asked += 1
         if self._progress is not None:
             self._progress(self._asked / self.ballots.steps, "votes")

@@ -1,8 +1,8 @@
 """Records as rows of numbers from 0 to 1, by public facts alone: what generators make and discriminators look at.
 
-A row is numbers, then groups of which one entry is 1 and the others 0. A table's columns are groups, one a column: the
-cells of ``synthesis.Domain``, so that what is missing, what is clipped and which bins there are is decided as for every
-synthesiser, by the schema. An image's pixels are numbers, scaled by declared bounds; its class, if it has one, a group.
+A row is numbers, then groups of which one entry is 1 and the others 0. A table's columns are groups, one per column:
+the cells of ``synthesis.Domain``, so that the schema decides what is missing, what is clipped and which bins there are,
+as for every synthesiser. An image's pixels are numbers, scaled by declared bounds; its class, if it has one, a group.
 
 Guarantee: a row is a function of its own record. A record that does not fit (a category that is not listed, a pixel
 that is no number) is left out, and never an error. Nothing is scaled by what was seen.
@@ -79,7 +79,7 @@ def learnt_width(layout: RecordLayout) -> int:
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Rows of a table: a group a column, that of ``target`` last."""
+    """Rows of a table: one group per column, that of ``target`` last."""
 
     domain: Domain
     target: str | None = None
@@ -200,7 +200,7 @@ class Images:
         column = None
         if labels is not None:
             if getattr(labels, "shape", ()) != (shape[0],):
-                raise ValueError("labels must be an array with one label an image.")
+                raise ValueError("labels must be an array with one label per image.")
             column = UnreadColumn(labels, kind_of(labels.dtype))
             Labels(self.labels).check(column)
         return lambda: self._rows(np.asarray(images, np.float64), column)

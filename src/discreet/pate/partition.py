@@ -35,7 +35,7 @@ def teacher_of_records(n_teachers: int, key: bytes, *columns: ArrayLike) -> NDAr
     """
     rows = [_plain(column) for column in columns]
     if len({len(row) for row in rows}) != 1:
-        raise ValueError("The columns of records differ in length, but must have one row a record.")
+        raise ValueError("The columns of records differ in length, but must have one row per record.")
     return _teachers_by_hash(
         n_teachers, key, (b"".join(row.tobytes() for row in record) for record in zip(*rows, strict=True))
     )

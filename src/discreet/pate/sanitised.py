@@ -18,7 +18,7 @@ from discreet.mechanisms.parameters import store
 from discreet.pate import smooth
 from discreet.pate.aggregation import Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax, Tested
-from discreet.pate.costs import data_dependent_cost, log_wrong, test_margins
+from discreet.pate.gnmax_cost import data_dependent_cost, log_wrong, test_margins
 
 __all__ = ["CostFigure", "SanitisedCost"]
 

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import NotCertified
-from discreet.pate.costs import divergence
+from discreet.pate.gnmax_cost import divergence
 
 __all__ = ["Margins", "answers", "changes", "smooth_bound", "tests"]
 

@@ -76,7 +76,7 @@ class Teachers:
                 f"The teacher {type(self.teacher).__name__} fails on public queries with made-up labels: {error}"
             ) from error
         if found is None:
-            raise ValueError(f"The teacher {type(self.teacher).__name__} does not answer with one class a query.")
+            raise ValueError(f"The teacher {type(self.teacher).__name__} does not answer with one class per query.")
 
     def votes(
         self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], streams: Streams, *, units: Any = None

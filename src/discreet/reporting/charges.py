@@ -1,4 +1,4 @@
-"""What one charge costs by itself: the epsilon that its event alone would have, at the book's delta.
+"""What one release was asked for with; charged by hand, what its event costs by itself, at the book's delta.
 
 These figures are for reading, not for adding up. The book proves less than their sum, because it composes events and
 not epsilons; and each speaks of its own release alone, as if nothing else had been published.
@@ -17,7 +17,7 @@ from discreet.ledger.admission import count_affordable
 from discreet.ledger.chain import Entry
 from discreet.ledger.snapshot import Standing
 
-__all__ = ["alone", "room_for_more"]
+__all__ = ["alone", "epsilon_asked", "room_for_more"]
 
 MANY = 1_000_000  # beyond which nobody counts
 
@@ -32,6 +32,11 @@ def alone(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
         return None
     rows = entry.unit.rows if entry.unit else 1
     return _price(entry.event, adjacency, delta, rows)
+
+
+def epsilon_asked(entry: Entry, adjacency: Adjacency, delta: float) -> float | None:
+    """The epsilon that a release was asked for with; where nobody said one, that of its event alone."""
+    return entry.asked[0] if entry.asked is not None else alone(entry, adjacency, delta)
 
 
 def room_for_more(book: Standing) -> str:

@@ -33,6 +33,10 @@ class Report(Page):
         }
         return render("report.html.j2", figures=drawn, **self.facts)
 
+    def _repr_html_(self) -> str:
+        """A few lines for a notebook: what is spent and left, and the newest releases."""
+        return render("notebook.html.j2", **self.facts)
+
     def registry(self) -> dict[str, Any]:
         """The same as an entry for the public registry of deployments; what only the curator knows is None."""
         return registry(self.facts)

@@ -16,7 +16,7 @@ from discreet.ledger.filters import POLICIES
 from discreet.ledger.snapshot import Snapshot, Standing
 from discreet.reporting import words
 from discreet.reporting.attacker import trade_off, true_positive_rate
-from discreet.reporting.charges import alone
+from discreet.reporting.charges import alone, epsilon_asked
 from discreet.reporting.deployments import scale
 from discreet.reporting.findings import Finding
 from discreet.reporting.hazards import hazards
@@ -94,6 +94,7 @@ def _gathered(seen: Snapshot, findings: Sequence[Finding]) -> dict[str, Any]:
             *([words.raise_text(terms.max_epsilon is not None)] if seen.raises else []),
         ],
         "glossary": words.GLOSSARY,
+        "together": [words.ASKED, words.TOGETHER],
         "versions": {
             "discreet": library_version(),
             "python": platform.python_version(),
@@ -236,7 +237,8 @@ def _inner(book: Standing) -> dict[str, Any]:
 
 
 def _entry(entry: Entry, book: Standing) -> dict[str, Any]:
-    event, own = entry.cost, alone(entry, book.terms.adjacency, book.limit[1])
+    event, terms = entry.cost, (book.terms.adjacency, book.limit[1])
+    own, asked = alone(entry, *terms), epsilon_asked(entry, *terms)
     return {
         "seq": entry.seq,
         "at": entry.at,
@@ -249,6 +251,7 @@ def _entry(entry: Entry, book: Standing) -> dict[str, Any]:
         "what": str(event) if event else words.agreement_text(entry),
         "event": event.to_dict() if event else None,
         "epsilon_alone": None if own is None else _finite(own),
+        "epsilon_asked": None if asked is None else _finite(asked),
         "epsilon": _finite(float(entry.epsilon)) if entry.epsilon else None,
         "delta": float(entry.delta) if entry.delta else None,
         "proof": entry.proof,

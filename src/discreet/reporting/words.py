@@ -13,14 +13,17 @@ from discreet.ledger.terms import Terms
 from discreet.release import ONE_RECORD
 
 __all__ = [
+    "ASKED",
     "GLOSSARY",
     "SEEDED",
+    "TOGETHER",
     "agreement_text",
     "alike",
     "balance",
     "bound",
     "chain",
     "chain_facts",
+    "last_entry",
     "neighbours",
     "number",
     "percent",
@@ -33,6 +36,13 @@ __all__ = [
     "whom",
 ]
 
+ASKED = (
+    "“ε asked” is what a release was asked for with; of one that was charged by hand, what its event costs by itself."
+)
+TOGETHER = (
+    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
+    "answers before it. It is not the sum of what was asked: many releases together cost less than one after the other."
+)
 SEEDED = "made with a seed: not private"
 
 _NEIGHBOURS = {
@@ -72,19 +82,21 @@ _RULES = {
 # What a reader who is no mathematician meets on the page, in the order in which one would ask.
 GLOSSARY = {
     "ε (epsilon)": "How much everything released can tell about one unit, at most. 0 is nothing; each further 1 lets "
-    "the odds of any guess about the unit grow by a factor of at most 2.7.",
-    "δ (delta)": "The chance, at most, that the limit on ε fails. It is kept far below one over the number of people.",
+    "the odds of any statement about the unit grow by a factor of at most 2.7.",
+    "δ (delta)": "The largest chance that the limit on ε fails. It is kept far below one over the number of people.",
     "unit": "Who is protected: one record, or all records of one person.",
     "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",
-    "event": "What a release does, exactly, from which its cost is computed: which noise, how much, on what sample.",
+    "book": "A budget: a limit on ε and δ for one data set. Every release is charged to it before the data is read; "
+    "one that would exceed the limit is refused.",
+    "event": "What a release does, exactly: which noise, how much, on what sample. Its cost is computed from that.",
     "release": "An answer, a table or a model that left the data with noise. Its cost was written into the book before "
     "the data was read. Nothing is ever refunded.",
-    "spent": "What is guaranteed of everything released so far, together and whatever was chosen when. It is not the "
-    "sum of what each release was asked for with: many together come to far less.",
+    "spent": "What is guaranteed for everything released so far, together, however the questions were chosen. It is "
+    "not the sum of what each release asked for: many together cost far less.",
     "accounting rule (filter)": "The theorem that allows releases up to a limit fixed in advance, and refuses the one "
     "that would cross it.",
-    "odometer": "A theorem that says what is spent so far at any moment, whenever one stops.",
-    "plan": "Events declared together before any answer was seen; they may be priced more tightly.",
+    "odometer": "A theorem that says, at any moment, what is spent so far, whenever you decide to stop.",
+    "plan": "Events that are declared together before any answer is seen; together they may cost less.",
     "fingerprint of the last entry (head)": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it "
     "shows whether history was changed.",
 }
@@ -213,7 +225,16 @@ def chain(head: str, broken: str) -> str:
     """
     if broken:
         return f"THE CHAIN IS BROKEN, and nothing below can be relied on: {broken}"
-    return f"Chain verified up to entry {head.partition(':')[0]}; fingerprint of the last entry (head): {head}"
+    return f"Chain verified up to entry {head.partition(':')[0]}; {last_entry(head)}"
+
+
+def last_entry(head: str) -> str:
+    """What to keep elsewhere, as commands that write print it.
+
+    >>> print(last_entry("17:5f0c"))
+    fingerprint of the last entry (head): 17:5f0c
+    """
+    return f"fingerprint of the last entry (head): {head}"
 
 
 def chain_facts(head: str, broken: str) -> dict[str, object]:

@@ -27,6 +27,7 @@ from discreet.schema import Bounded
 __all__ = ["Shape", "ends", "spans", "uniform_shape"]
 
 Floats = NDArray[np.float64]
+_DIGITS, _MOST_DIGITS = 5, 300
 _FLOOR = 1e-9  # of the weight is spread evenly, so that no cell is without numbers
 
 
@@ -83,7 +84,19 @@ class Shape:
         if self.is_whole:
             return np.asarray(np.clip(np.floor(drawn), low, high - 1))
         atom = np.where(self._edges[leaf + 1] == self._edges[-1], self._edges[leaf + 1], self._edges[leaf])
-        return np.where(self.atoms[leaf], atom, np.clip(drawn, low, high))
+        return np.where(self.atoms[leaf], atom, self._short(np.clip(drawn, low, high), low, high))
+
+    def _short(self, numbers: Floats, low: Floats, high: Floats) -> Floats:
+        """Numbers with as many decimals as a 100,000th of the bounds has, where that leaves them in [low, high): what
+        was measured is coarser, and further digits would only look exact.
+        """
+        digits = _DIGITS - math.floor(math.log10(self._edges[-1] - self._edges[0]))
+        if abs(digits) > _MOST_DIGITS:
+            return numbers
+        unit = 10.0**-digits
+        nearest, below = np.round(numbers, digits), np.round(np.floor(numbers / unit) * unit, digits)
+        tried = [nearest, below, np.round(below + unit, digits)]
+        return np.select([(low <= short) & (short < high) for short in tried], tried, numbers) + 0.0  # -0.0 is 0.0
 
     def cut(self, count: int, least: float) -> tuple[float, ...]:
         """Edges of at most ``count`` cells: heavy atoms are alone, the rest has cells of about equal weight, no lighter

@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Columns: TypeAlias = Attributes  # the places of some columns, in order
-Codes: TypeAlias = NDArray[np.int32]  # one row a column, one entry a record
+Codes: TypeAlias = NDArray[np.int32]  # one row per column, one entry per record
 
 
 @njit(cache=True, nogil=True)

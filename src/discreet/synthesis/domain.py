@@ -3,7 +3,7 @@
 ================  =====================================================================================================
 column            its cells
 ================  =====================================================================================================
-``Categories``    one a label, ``other`` among them; without ``other``, a row with an unlisted or missing entry counts
+``Categories``    one per label, ``other`` among them; without ``other``, a row with an unlisted or missing entry counts
                   nowhere, as in tables
 ``Bounded``       bins between the bounds, and one more for missing entries, unless the schema says what they count as;
                   within a bin, numbers lie as the column's shape says (``column_shape``)
@@ -209,6 +209,11 @@ class Domain:
     def is_bounded(self, name: str) -> bool:
         """Whether a column holds numbers, or days."""
         return isinstance(self.declaration.schema[name], Bounded)
+
+    def may_miss(self, name: str) -> bool:
+        """Whether a column has a cell, its last, for missing entries."""
+        column = self.declaration.schema[name]
+        return isinstance(column, Bounded) and _may_miss(column)
 
     def is_whole(self, name: str) -> bool:
         """Whether a bounded column is of whole numbers, days among them."""

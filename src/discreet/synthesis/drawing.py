@@ -31,7 +31,7 @@ def most_rows(columns: int) -> int:
 
 
 def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng) -> Codes:
-    """So many records, one row a column.
+    """So many records, one row per column.
 
     >>> from discreet.random import seeded
     >>> from discreet.synthesis.trees import junction_tree

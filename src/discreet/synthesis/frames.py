@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -43,13 +43,18 @@ def as_frame(kind: Kind, columns: Mapping[str, Any], whole: Collection[str] = ()
             import pandas as pd
         types = {name: "Int64" if np.isnan(columns[name]).any() else "int64" for name in whole}
         return pd.DataFrame(dict(columns)).astype(types | dict.fromkeys(dates, "datetime64[s]"))
+    finishes: dict[str, Callable[[Any], Any]] = {
+        "polars": lambda frame: frame,
+        "pyarrow": lambda frame: frame.to_arrow(),
+    }
+    finish = choice("kind", kind, finishes)
     with extra("synthesis"):
         import polars as pl
     plain = {n: v.tolist() if v.dtype == object else np.ascontiguousarray(v) for n, v in columns.items()}
     text = {name: pl.String for name, values in columns.items() if values.dtype == object}
     frame = pl.DataFrame(plain, schema_overrides=text).fill_nan(None)
     frame = frame.with_columns(pl.col(list(whole)).cast(pl.Int64), pl.col(list(dates)).str.to_date())
-    return choice("kind", kind, {"polars": lambda: frame, "pyarrow": frame.to_arrow})()
+    return finish(frame)
 
 
 def _plain_whole(values: Any) -> Any:

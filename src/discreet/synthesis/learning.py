@@ -7,6 +7,7 @@ coins. The errors compare the data with the counts of records that the model its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -32,6 +33,7 @@ __all__ = ["Progress", "TableEngine", "learn", "rake_tables"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
+_CERTAIN = 3.0  # standard deviations of the noise: a column with fewer missing entries is drawn without any
 _LIGHTEST = 4.0  # standard deviations of a column's noisy counts: no cell is cut lighter
 _DRAWN = 1 << 18  # records that the model draws to be compared with the data: a speed knob
 
@@ -75,6 +77,7 @@ class _LearningRun:
         self.domain = self._shape_columns(rows)
         self.codes: Codes = self.domain.codes(rows)
         self.evidence = Evidence(self.domain.sizes, plan.total)
+        self.zeros = dict(self.domain.impossible)
         self.rounds = 0
 
     def _shape_columns(self, rows: Encoded) -> Domain:
@@ -96,7 +99,19 @@ class _LearningRun:
         if self.plan.total is None:
             budgets = {(): 0.05 * rho} | {c: 0.95 * share for c, share in budgets.items()}
         self.evidence.measure(self.codes, budgets, self.spending)
+        self.zeros |= self._cells_of_none_missing()
         self.fit()
+
+    def _cells_of_none_missing(self) -> dict[Columns, NDArray[np.bool_]]:
+        """The cells of missing entries whose noisy count noise alone explains: nothing is drawn there."""
+        zeros = dict[Columns, NDArray[np.bool_]]()
+        for target in self.evidence.targets():
+            (place,) = target.columns
+            if self.domain.may_miss(self.domain.names[place]):
+                is_missing = np.arange(len(target.counts)) == len(target.counts) - 1
+                if target.counts[-1] < _CERTAIN * math.sqrt(target.variance):
+                    zeros[target.columns] = is_missing
+        return zeros
 
     def pairs(self) -> None:
         """The pairs of columns that are worth it."""
@@ -144,5 +159,5 @@ class _LearningRun:
         """A tree that holds all that was measured, and its tables."""
         together = [c for c in (*self.evidence.sets, *self.domain.impossible) if len(c) > 1]
         self.tree = junction_tree(self.domain.sizes, together)
-        possible = [possible_in(clique, self.domain.sizes, self.domain.impossible) for clique in self.tree.cliques]
+        possible = [possible_in(clique, self.domain.sizes, self.zeros) for clique in self.tree.cliques]
         self.tables: list[Any] = self.engine(self.tree, self.evidence.targets(), self.evidence.size, possible, last)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.encoding import Encoded, Encoder
 from discreet.errors import whole
 from discreet.events import Event
@@ -92,7 +92,7 @@ class QualityCheck:
     @cached_property
     def entries(self) -> dict[str, float]:
         """What is released, and how far one row moves it, as a share."""
-        moved = 2 if self.adjacency is Adjacency.REPLACE else 1
+        moved = changed_records(self.adjacency)
         ways = {f"{k}-way": moved / (2 * self.n) for k in (1, 2, 3) if k <= len(self.public.schema)}
         more = {"ranges": bool(self.public.numeric), "learning": self.target is not None}
         return ways | {name: 1 / self.n for name, wanted in more.items() if wanted}
@@ -153,7 +153,7 @@ class QualityCheck:
             raise ValueError(f"There is no figure {name!r}.")
         marginals = choices(self.public.schema, int(name[0]))
         total = sum(_total(self._gaps(private, names)) for names in marginals)
-        return Fraction(total, len(marginals) * len(self.public) * (2 if self.adjacency is Adjacency.REPLACE else 1))
+        return Fraction(total, len(marginals) * len(self.public) * changed_records(self.adjacency))
 
     def _gaps(self, private: CodedTable, names: Columns) -> NDArray[Any]:
         """h·M - n·s for every cell; in Python's whole numbers where 64 bits might not hold the sum."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from discreet.adjacency import Adjacency
 from discreet.errors import choice
 from discreet.events import Event
+from discreet.habits import answer_other_names
 from discreet.mechanisms.budget import Budget
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, unit_name
@@ -34,6 +35,7 @@ _ENGINES = {
 __all__ = ["SynthesisFit", "TableSynthesizer"]
 
 
+@answer_other_names
 class TableSynthesizer:
     """A model of a table's joint distribution, from noisy marginals that are chosen adaptively.
 

@@ -35,7 +35,7 @@ def exponential(
     """One of the models, by the exponential mechanism on private scores: larger is better.
 
     The models must be released already, each at its own price: the choice costs epsilon more. ``sensitivity`` is how
-    far one record moves a score; with one number a model, the generalised mechanism is used, which does not let the
+    far one record moves a score; with one number per model, the generalised mechanism is used, which does not let the
     most sensitive model spoil the choice for all.
 
     >>> exponential(["small", "large"], [10.0, 90.0], sensitivity=1.0, epsilon=1.0, rng=1).value

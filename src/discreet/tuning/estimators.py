@@ -1,6 +1,6 @@
 """Private selection in scikit-learn's manner: an estimator that searches, charges once, and keeps the best.
 
-What leaks elsewhere: ``GridSearchCV`` and ``cross_val_score`` read the private records once a fold and candidate, and
+What leaks elsewhere: ``GridSearchCV`` and ``cross_val_score`` read the private records once per fold and candidate, and
 what they report, or choose, was never paid for, even where every single model is private.
 """
 
@@ -34,7 +34,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from discreet.linear import LogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(2000, 3)); y = (X[:, 0] > 0).astype(int)
-    >>> model = LogisticRegression(epsilon=1.0, delta=0, feature_norm=1.0)
+    >>> model = LogisticRegression(epsilon=1.0, delta=0, feature_norm=1.0, classes=(0, 1))
     >>> search = PrivateSearch(model, {"regularization": [0.01, 0.1]}, random_state=1).fit(X, y)
     >>> sorted(search.best_params_), search.score(X, y) > 0.9
     (['regularization'], True)

@@ -49,7 +49,7 @@ def search(
     (['lr'], 'Linear')
     """
     if (score is None) == (score_epsilon is None):
-        raise ValueError("Give score_epsilon, to compare models by how many targets they name, or a score of your own.")
+        raise ValueError("Give score_epsilon, to compare models by how many targets they predict, or your own score.")
     compared = score or Correct(epsilon=positive("score_epsilon", score_epsilon), predict=predicted_classes)
     return select(
         train,

@@ -1,6 +1,6 @@
 """Scores of a trained model that are private themselves: what a search compares.
 
-A score is an operation on the pair (model, data). What it says of a model is a sum of one bounded number a record, so
+A score is an operation on the pair (model, data). What it says of a model is a sum of one bounded number per record, so
 that a record moves it by no more than its bound, whatever the model and the other records are.
 """
 
@@ -100,9 +100,9 @@ class Correct(Mechanism[int]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total(Mechanism[float]):
-    """The sum of a bounded number a record, such as minus its loss, with noise; data is (model, records).
+    """The sum of one bounded number per record, such as minus its loss, with noise; data is (model, records).
 
-    ``values(model, records)`` gives one number a record, each from its own record alone; they are cut to ``bounds``.
+    ``values(model, records)`` gives one number per record, each from its own record alone; they are cut to ``bounds``.
     It is asked in blocks of a fixed size (``encoding.rowwise``); ``records`` is a container of rows, or a tuple of
     such, as (X, y). What is no number, and a record on which it fails, counts nothing.
     """
@@ -182,7 +182,7 @@ def _check_sized(values: Any, name: str) -> None:
     kind = type(values)
     sized = hasattr(kind, "__len__") and (hasattr(kind, "__getitem__") or hasattr(kind, "__iter__"))
     if not sized or isinstance(values, (str, bytes, type, Mapping, Set)) or getattr(values, "ndim", 1) == 0:
-        raise ValueError(f"{name} is a {kind.__name__}, but must be a table, array or list with one entry a record.")
+        raise ValueError(f"{name} is a {kind.__name__}, but must be a table, array or list with one entry per record.")
 
 
 def _number(value: Any) -> float:

@@ -66,8 +66,9 @@ class Selection:
 
     >>> from discreet.linear import LogisticRegression
     >>> from discreet.tuning import Correct
+    >>> public = {"epsilon": 1.0, "delta": 0, "feature_norm": 1.0, "classes": (0, 1)}
     >>> search = Selection(
-    ...     train=lambda params: LogisticRegression(epsilon=1.0, delta=0, feature_norm=1.0, **params).operation(2),
+    ...     train=lambda params: LogisticRegression(**public, **params).operation(2),
     ...     space={"regularization": [0.01, 0.1]}, score=Correct(epsilon=0.1), mean=10)
     >>> print(search.cost(delta=1e-6))
     ε = 1.1 per candidate becomes 2.07 for the one selected (mean 10, logarithmic), at δ = 1e-06.

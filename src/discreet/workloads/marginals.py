@@ -80,7 +80,7 @@ class Marginals(Workload):
 
     def __post_init__(self) -> None:
         cells = tuple(whole("cells", d, low=1) for d in self.cells)
-        sets = combinations(range(len(cells)), whole("of", self.of)) if isinstance(self.of, int) else self.of
+        sets = self.of if isinstance(self.of, Iterable) else combinations(range(len(cells)), whole("of", self.of))
         chosen = tuple(tuple(sorted(whole("of", i) for i in subset)) for subset in sets)
         if not cells or not chosen or any(len(set(s)) < len(s) or (s and s[-1] >= len(cells)) for s in chosen):
             raise ValueError(

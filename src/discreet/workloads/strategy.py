@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.mechanisms.values import check_numbers, numbers
 from discreet.workloads.workload import DENSE_LIMIT, Floats, Norm, Workload, power_of
 
@@ -134,7 +134,7 @@ class Strategy(Measured):
     def sensitivity(self, norm: Norm, adjacency: Adjacency = Adjacency.ADD_REMOVE) -> float:
         """How far one record moves the computed answers, rounding included."""
         moved = self.column_norm(norm)
-        if adjacency is Adjacency.REPLACE:  # where nothing can move (one cell), a token keeps the noise well defined
+        if changed_records(adjacency) == 2:  # where nothing can move (one cell), a token keeps the noise well defined
             moved = max(self.difference_norm(norm), moved * 2.0**-40)
         loss = self.rounding + (2.0 ** -(_BITS + 1) if self.bits > _BITS else 0.0)
         return round_up(moved + 2 * loss * self.rows ** (1 / power_of(norm)), 8)

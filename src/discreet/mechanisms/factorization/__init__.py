@@ -7,6 +7,8 @@ matrix C through which noise is correlated: x + C⁻¹z. Each knows its sensitiv
 >>> independent = Banded([1.0], 1000)
 >>> [round(s.loss(Workload(1000), Pattern.passes(1000, 100)), 1) for s in (strategy, independent)]
 [12.2, 70.7]
+
+Decision 420.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""What noise is made of: a matrix C, and a stream that turns fresh noise into the noise of each step.
 
-The sums of a run, one a row, are released as x + C⁻¹z, which is C⁻¹(Cx + z): post-processing of fresh Gaussian noise z
-on Cx. How far one record moves Cx is the *sensitivity*; how much of the noise a workload A feels is the *error*, the
+The sums of a run, one per row, are released as x + C⁻¹z, which is C⁻¹(Cx + z): post-processing of fresh Gaussian noise
+z on Cx. How far one record moves Cx is the *sensitivity*; how much of the noise a workload A feels is the *error*, the
 squared norms of the rows of AC⁻¹. Noise is *streamed*: ``advance`` gives the noise of one step after another from fresh
 draws and a short memory, for arrays of any library that can be added and multiplied by numbers.
 

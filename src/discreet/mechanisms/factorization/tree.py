@@ -56,7 +56,7 @@ class Tree(Strategy):
         return found
 
     def matrix(self) -> Floats:
-        """A row a node: the indicator of its steps."""
+        """One row per node: the indicator of its steps."""
         nodes = self.nodes()
         c = np.zeros((len(nodes), self.steps))
         for row, (start, length) in zip(c, nodes, strict=True):

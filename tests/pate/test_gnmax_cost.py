@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import pate
 from discreet.pate import smooth
-from discreet.pate.costs import divergence, laplace_divergence, log_wrong, log_wrong_laplace
+from discreet.pate.gnmax_cost import divergence, laplace_divergence, log_wrong, log_wrong_laplace
 
 ORDERS = np.array([1.5, 2.0, 3.0, 8.0, 20.0, 64.0])
 
