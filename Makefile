@@ -70,7 +70,7 @@ $(STAMPS)/quickstart: $(BIN)/python pyproject.toml constraints.txt
 
 $(STAMPS)/test: $(STAMPS)/quickstart
 	@echo "Setting up the tests' environment ..."
-	$(PIP) --editable ".[all,hf,lightning,mbi]" tensorboard mlflow-skinny pytest pytest-xdist hypothesis mpmath import-linter hatchling
+	$(PIP) --editable ".[all,hf,lightning,mbi]" tensorboard mlflow-skinny pytest pytest-xdist hypothesis mpmath import-linter hatchling statsmodels lifelines
 	@touch $@
 
 $(STAMPS)/experiments: $(STAMPS)/test
@@ -97,5 +97,5 @@ $(STAMPS)/mutants: $(STAMPS)/test
 	@touch $@
 
 $(STAMPS)/docs: $(STAMPS)/test
-	$(PIP) mkdocs-material "mkdocstrings[python]"
+	$(PIP) mkdocs-material "mkdocstrings[python]" latex2mathml
 	@touch $@

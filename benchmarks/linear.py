@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def speed() -> dict[str, float]:
     x, y = large()
     found = {"scikit-learn (not private)": best(lambda: Ordinary().fit(x, y))}
     for solver in ("output", "objective", "gd"):
-        model = LogisticRegression(epsilon=1.0, delta=1e-6, feature_norm=1.0, solver=solver, random_state=0)
+        model = LogisticRegression(
+            epsilon=1.0, delta=1e-6, feature_norm=1.0, solver=solver, random_state=0, classes=(0, 1)
+        )
         model.fit(x[:100], y[:100])
         found[solver] = best(lambda model=model: model.fit(x, y))
     peers.BUILD.mkdir(exist_ok=True)
@@ -71,7 +74,9 @@ def defaults() -> dict[str, list[float]]:
     found = {}
     for rows, columns in ((100_000, 50), (1_000_000, 20)):
         x, y = large(rows, columns)
-        ours, turns = (LogisticRegression(feature_norm=1.0, solver=s, random_state=0) for s in ("auto", "cd"))
+        ours, turns = (
+            LogisticRegression(feature_norm=1.0, solver=s, random_state=0, classes=(0, 1)) for s in ("auto", "cd")
+        )
         for model in (ours, turns):
             model.fit(x[:50_000], y[:50_000])  # compiles
         found[f"{rows:,} × {columns}"] = [
@@ -89,11 +94,11 @@ def copy_bandwidth() -> float:
 
 
 def coordinate_bandwidth(loss: str) -> dict[str, float]:
-    """DP-CD on 10⁵ × 100: 32 bytes a record and coordinate (see ``solvers.cd``), over the time of a pass."""
+    """DP-CD on 10⁵ × 100: 32 bytes a record and coordinate (see ``solvers.dp_cd``), over the time of a pass."""
     from discreet.linear import LinearRegression, LogisticRegression
 
     x, y = large()
-    kind: Any = LinearRegression if loss == "squared" else LogisticRegression
+    kind: Any = LinearRegression if loss == "squared" else partial(LogisticRegression, classes=(0, 1))
     facts = {
         "epsilon": 1.0,
         "delta": 1e-6,

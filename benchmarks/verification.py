@@ -12,12 +12,12 @@ import sys
 import time
 
 import torch
-from discreet.training.verification.schedule import Schedule
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.workloads_training import WORKLOADS, prepared
 from discreet.training import make_private
 from discreet.training.run import Batch
+from discreet.training.verification.verification import Schedule
 
 STEPS, LATER, MORE, LENGTH = 12, 8, 6, 200
 SECONDS = 1.0  # of processor time for runs of one kind, at least one run

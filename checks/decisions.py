@@ -1,4 +1,5 @@
-"""The decisions by room, and how many of them no line of the package cites: ``python -m checks.decisions [--list]``."""
+"""The decisions, and how many of those in force no line of the package cites:
+``python -m checks.decisions [--list]``."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ def main() -> None:
     """Print the figures, and with ``--list`` the index."""
     hook = load_index()
     pages = hook.decisions()
-    uncited = [each for each in pages if not each.cited]
+    uncited = [each for each in pages if not each.cited and each.replaced_by is None]
     replaced = sum(each.replaced_by is not None for each in pages)
-    print(f"decisions {len(pages)}, replaced {replaced}, cited by no line of the package {len(uncited)}")
+    print(f"decisions {len(pages)}, replaced {replaced}, in force and cited by no line of the package {len(uncited)}")
     if "--list" in sys.argv[1:]:
         print(hook.index(pages))
 

@@ -118,7 +118,7 @@ def main(quick: bool = False) -> None:
         for s in range(seeds)
     ]
     linear = [
-        LogisticRegression(epsilon=EPSILON, delta=DELTA, feature_norm=1.0, random_state=s)
+        LogisticRegression(epsilon=EPSILON, delta=DELTA, feature_norm=1.0, random_state=s, classes=(0, 1))
         .fit(known.X_train, known.y_train)
         .score(known.X_test, known.y_test)
         for s in range(seeds)

@@ -89,7 +89,7 @@ def results(recipes: Sequence[Recipe] = RECIPES) -> Iterator[Row]:
     people = adult().train
     y = np.asarray(people["income"] == ">50K", np.int64)
     plain = Ordinary(C=100.0, solver="newton-cholesky", max_iter=200)
-    private = LogisticRegression(epsilon=0.1, delta=1e-6, feature_norm=1.0, random_state=0)
+    private = LogisticRegression(epsilon=0.1, delta=1e-6, feature_norm=1.0, random_state=0, classes=(0, 1))
     for recipe in recipes:
         x = recipe(people)
         found, noisy = (cross_val_score(model, x, y, cv=FOLDS) for model in (plain, private))

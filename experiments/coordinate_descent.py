@@ -21,7 +21,7 @@ from discreet import random
 from discreet.linear.losses import Squared
 from discreet.linear.problem import Problem
 from discreet.linear.rows import Records
-from discreet.linear.solvers.cd import CoordinateDescent
+from discreet.linear.solvers.dp_cd import CoordinateDescent
 from discreet.linear.solvers.sgd import StochasticGradientDescent
 from experiments import _results
 

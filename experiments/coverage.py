@@ -140,7 +140,8 @@ HARD = (
 def covered(name: str, n: int, epsilon: float, runs: int = RUNS) -> tuple[Array, Array]:
     """How far estimates are from the truth, runs × coefficients; and the half-widths of their intervals."""
     design, errors, widths = DESIGNS[name], [], []
-    kind = LogisticRegression if design.errors is None else partial(LinearRegression, target_bounds=(-1, 1))
+    logistic, squares = partial(LogisticRegression, classes=(0, 1)), partial(LinearRegression, target_bounds=(-1, 1))
+    kind: Any = logistic if design.errors is None else squares
     for run in range(runs):
         model = kind(epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run)
         found = inference.coefficients(model, *design.draw(np.random.default_rng(run), n), confidence=0.95)

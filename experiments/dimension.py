@@ -52,6 +52,7 @@ def excess(dimension: int, seed: int, delta: float = 1e-6) -> float:
         dataset_size=N,
         solver="gd",
         solver_options={"clip": 1.0, "steps": 32},
+        classes=(0, 1),
     )
     least = Ordinary(C=1e6, fit_intercept=False, max_iter=1000).fit(z, y)
     return risk(private.fit(x, y).decision_function(x), y) - risk(least.decision_function(z), y)

@@ -149,7 +149,7 @@ def results(seeds: int) -> dict[str, Any]:
     return found
 
 
-HEADER = ("epsilon", "test accuracy", "least", "seeds", "steps", "CPU-seconds a run")
+HEADER = ("epsilon", "test accuracy", "least", "seeds", "steps", "CPU-seconds per run")
 
 
 def lines(found: dict[str, Any]) -> list[list[str]]:

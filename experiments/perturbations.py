@@ -42,6 +42,7 @@ def fitted(solver: str, epsilon: float, seed: int, ridge: float | None = None) -
         solver=solver,
         solver_options=SOLVERS[solver],
         random_state=seed,
+        classes=(0, 1),
     )
     return model.fit(x, y)
 

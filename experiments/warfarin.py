@@ -252,7 +252,7 @@ def _flat(result: Result) -> dict[str, float]:
 
 HEADER = (
     "epsilon",
-    "dose error, mg a week",
+    "dose error, mg per week",
     "within 20 %",
     "days in range",
     "strokes",

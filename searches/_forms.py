@@ -219,7 +219,39 @@ FORMS: dict[str, tuple[set[str], Callable[[list[Any]], Any]]] = {  # of which en
     "sparse matrix": (NUMBERS, lambda e: scipy.sparse.csr_matrix(np.zeros((len(e), 2)))),
     "sparse array": (NUMBERS, lambda e: scipy.sparse.coo_array(np.asarray(e, float))),
 }
-ALONE: dict[str, Callable[[], Any]] = {
+
+
+def _broken_text() -> Any:
+    """Four entries of Arrow's text, the second of bytes that are no UTF-8: Arrow looks at none where it is told so."""
+    places = np.array([0, 1, 2, 3, 4], np.int64).tobytes()
+    return pa.Array.from_buffers(pa.large_string(), 4, [None, pa.py_buffer(places), pa.py_buffer(b"a\xffba")])
+
+
+def _far(kind: Any) -> Any:
+    """Four dates, moments or spans of Arrow, one of them beyond what Python's hold."""
+    return pa.array([0, 2**31 - 1 if kind == pa.date32() else 2**53, 1, 0], kind)
+
+
+def _of_pandas(column: Any) -> Any:
+    return pd.Series(pd.arrays.ArrowExtensionArray(column))
+
+
+UNHELD: dict[str, Callable[[], Any]] = {  # typed columns with one entry that Python cannot hold
+    "Arrow's broken text": _broken_text,
+    "Arrow's broken text in chunks": lambda: pa.chunked_array([_broken_text()]),
+    "Arrow's broken words": lambda: pa.DictionaryArray.from_arrays([0, 1, 2, 3], _broken_text()),
+    "Arrow's broken views": lambda: _broken_text().cast(pa.string_view()),
+    "Arrow's broken lists": lambda: pa.LargeListArray.from_arrays([0, 1, 2, 3, 4], _broken_text()),
+    "pandas' broken text": lambda: _of_pandas(_broken_text()),
+    "Arrow's far moments": lambda: _far(pa.timestamp("s")),
+    "Arrow's far days": lambda: _far(pa.date32()),
+    "Arrow's far spans": lambda: _far(pa.duration("s")),
+    "pandas' far moments": lambda: _of_pandas(_far(pa.timestamp("s"))),
+    "polars' far moments": lambda: pl.Series([0, 2**53, 1, 0]).cast(pl.Datetime("ms")),
+    "polars' far days": lambda: pl.Series([0, 2**31 - 1, 1, 0], dtype=pl.Int32).cast(pl.Date),
+    "polars' far spans": lambda: pl.Series([0, 2**60, 1, 0]).cast(pl.Duration("ms")),
+}
+ALONE: dict[str, Callable[[], Any]] = UNHELD | {
     "nothing": lambda: None,
     "zero": lambda: 0,
     "a number": lambda: 5,

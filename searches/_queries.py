@@ -28,7 +28,7 @@ class Query:
     limit: int | None = None
     offset: int = 0
     exact_order: tuple[bool, ...] = ()  # which keys of the order noise leaves alone
-    empty_groups: bool = False  # whether public groups of no rows are shown here, and rows without a key dropped
+    empty_groups: bool = False  # whether public groups of no rows are shown here
     private: bool = False  # whether the keys are private
 
 
@@ -51,7 +51,7 @@ def draw_query(rng: np.random.Generator) -> Query:
     shown_keys = len(items)
     for number in range(draw.pick([1, 1, 2, 3])):
         item = draw.aggregate() if not number else draw.of_aggregates()
-        if not keys and "OVER" in item.text:
+        if (not keys or private) and "OVER" in item.text:  # of private groups, those that are shown are added up
             item = Item("COUNT(*)", counts=True)
         items.append(replace(item, alias=draw.name("n") if draw.chance(0.7) else ""))
     if draw.chance(0.2):

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 
 from searches._queries import Query
+from searches._query_groups import excluded_group
 
-__all__ = ["difference", "plain"]
+__all__ = ["difference", "kinds", "plain", "unlike_kinds"]
 
 
 def difference(query: Query, names: list[str], rows: list[Any], expected: list[Any]) -> str:
@@ -84,15 +86,16 @@ def _first_noisy_key(query: Query, other: Sequence[Any]) -> Any:
 
 
 def _as_sets(query: Query, rows: list[Any], expected: list[Any]) -> str:
-    """Every row of DuckDB's, but those without a key, is here; others here are groups of no rows."""
+    """Every row of DuckDB's is here; others here are groups of no rows, which no condition excludes."""
     left = list(rows)
     for other in expected:
         match = next((row for row in left if _alike(row, other[: query.shown], query.loose, query.wide)), None)
         if match is not None:
             left.remove(match)
-        elif None not in other[: query.shown]:
+        else:
             return f"there is no row {other[: query.shown]}"
-    return ""
+    excluded = excluded_group(query, left)
+    return "" if excluded is None else f"the group of {excluded} is one that WHERE excludes"
 
 
 def _alike(row: Sequence[Any], other: Sequence[Any], loose: Sequence[bool], wide: Sequence[float]) -> bool:
@@ -130,3 +133,57 @@ def plain(value: Any) -> Any:
     if isinstance(value, dt.date):
         return dt.datetime(value.year, value.month, value.day)
     return value
+
+
+# --- kinds of columns ------------------------------------------------------------------------------------------------
+
+# Whole numbers are shown as such though a function of DuckDB's returns doubles, and a day that is cut to its month
+# stays a day (decision 354); where nothing has a value, there is no kind.
+ALIKE = {("whole", "real"), ("day", "time")}
+_OF_TYPES = {
+    "BOOLEAN": "truth",
+    "DOUBLE": "real",
+    "FLOAT": "real",
+    "VARCHAR": "text",
+    "DATE": "day",
+    "TIMESTAMP": "time",
+}
+
+
+def unlike_kinds(frame: Any, types: Sequence[Any]) -> str:
+    """In which kinds of columns an answer differs from plain DuckDB's types, or nothing."""
+    ours, theirs = kinds(frame), [_kind_of_type(str(kind)) for kind in types][: len(frame.columns)]
+    pairs = zip(ours, theirs, strict=True)
+    unlike = [pair for pair in pairs if pair not in ALIKE and pair[0] != pair[1] and pair[0] != "nothing"]
+    return f"columns hold {ours}, not {theirs}" if unlike else ""
+
+
+def kinds(frame: Any) -> list[str]:
+    """The kind of each column of an answer: whole, real, text, truth, day, time, list, or nothing."""
+    if not isinstance(frame, pd.DataFrame):
+        return [_kind(kind) for kind in frame.schema.dtypes()]
+    empty = {name for name in frame.columns if frame[name].isna().all() and str(frame[name].dtype) != "Int64"}
+    held = pl.from_pandas(frame).schema  # where nothing has a value, pandas has no type to speak of
+    return ["nothing" if name in empty else _kind(kind) for name, kind in held.items()]
+
+
+def _kind(kind: Any) -> str:
+    tests = {
+        "truth": kind == pl.Boolean,
+        "whole": kind.is_integer(),
+        "real": kind.is_float() or kind.is_decimal(),
+        "text": kind == pl.String,
+        "day": kind == pl.Date,
+        "time": kind == pl.Datetime,
+        "list": kind == pl.List,
+        "nothing": kind == pl.Null,
+    }
+    return next(name for name, holds in tests.items() if holds)
+
+
+def _kind_of_type(name: str) -> str:
+    if name.endswith("]"):
+        return "list"
+    if name.endswith("INT") or name == "INTEGER":
+        return "whole"
+    return "real" if name.startswith("DECIMAL") else _OF_TYPES[name]

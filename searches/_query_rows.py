@@ -13,7 +13,7 @@ import discreet as dp
 __all__ = ["COLUMNS", "PUBLIC", "ROWS", "SCHEMA", "WORDS"]
 
 SCHEMA = dp.Schema(
-    age=dp.Bounded(0, 100),
+    age=dp.Bounded(0, 100, whole=True),
     income=dp.Bounded(0, 1000),
     hours=dp.Bounded(-20, 60),
     sex=dp.Categories(["f", "m"]),

@@ -18,6 +18,7 @@ from discreet import events as ev
 from discreet.accounting.neighbours import resolve
 from discreet.accounting.pld.composition import PLD
 from discreet.adjacency import Adjacency
+from searches._progress import with_progress
 
 __all__ = ["check", "main"]
 
@@ -97,6 +98,6 @@ def _check_order(seed: int, sigma: float, bins: int, passes: int, epsilon: float
 def main(size: int | None = None, seed: int = 0) -> None:
     """So many cases, from the seed on."""
     seeds = -(-(10_000 if size is None else size) // _CASES)
-    for number in range(seed, seed + seeds):
+    for number in with_progress("allocation", range(seed, seed + seeds), every=25):
         check(number)
     print(f"allocation: {seeds * _CASES} cases, every truth between its bounds")

@@ -15,6 +15,7 @@ from discreet.accounting.neighbours import resolve
 from discreet.accounting.pld.composition import PLD
 from discreet.adjacency import Adjacency
 from discreet.mechanisms.factorization import Strategy, kept_bins_event
+from searches._progress import with_progress
 
 __all__ = ["check", "main"]
 
@@ -71,6 +72,6 @@ def check(seed: int, runs: int = _RUNS) -> None:
 def main(size: int | None = None, seed: int = 0) -> None:
     """So many matrices, from the seed on."""
     count = 20 if size is None else size
-    for number in range(seed, seed + count):
+    for number in with_progress("kept bins", range(seed, seed + count), every=10):
         check(number)
     print(f"kept bins: {count} matrices, every truth between its bounds")

@@ -50,21 +50,21 @@ def _estimators() -> Iterator[tuple[str, Any]]:
     for solver, options in SOLVERS.items():
         asked: dict[str, Any] = {"solver": solver.split(",")[0], "solver_options": options}
         if solver != "statistics":
-            yield f"logistic, {solver}", linear.LogisticRegression(**both, **asked)
-            yield f"hinge, {solver}", linear.LinearSVC(feature_norm=2.0, smoothing=0.1, **asked)
+            yield f"logistic, {solver}", linear.LogisticRegression(**both, **asked, classes=(0, 1))
+            yield f"hinge, {solver}", linear.LinearSVC(feature_norm=2.0, smoothing=0.1, **asked, classes=(0, 1))
         if solver in ("gd", "output", "objective"):
-            yield f"logistic, {solver}, pure", linear.LogisticRegression(**both, **asked, delta=0.0)
+            yield f"logistic, {solver}, pure", linear.LogisticRegression(**both, **asked, delta=0.0, classes=(0, 1))
             yield f"softmax, {solver}", linear.LogisticRegression(feature_norm=1.0, classes=(0, 1, 7), **asked)
         if solver not in ("output", "objective"):
             yield f"squares, {solver}", linear.LinearRegression(**both, target_bounds=(0, 2), **asked)
             yield f"lasso, {solver}", linear.Lasso(target_bounds=(-1, 1), feature_norm=1.0, alpha=0.5, **asked)
         if solver not in ("output", "objective", "statistics"):
-            yield f"own loss, {solver}", linear.LinearClassifier(SLOPE, feature_norm=1.0, **asked)
+            yield f"own loss, {solver}", linear.LinearClassifier(SLOPE, feature_norm=1.0, **asked, classes=(0, 1))
     yield (
         "logistic, text classes",
         linear.LogisticRegression(classes=("no", "text"), feature_norm=1.0, solver_options=FEW),
     )
-    yield "logistic, nothing declared", linear.LogisticRegression(solver_options=FEW)
+    yield "logistic, nothing declared", linear.LogisticRegression(solver_options=FEW, classes=(0, 1))
     yield "table of categories", TableModel(_schema(Categories([0, 1])), "y", epsilon=1.0, random_state=1)
     yield "table of numbers, by unit", TableModel(_schema(Bounded(0, 2), "u"), "y", epsilon=1.0, random_state=1)
 
@@ -75,7 +75,7 @@ def _schema(goal: Any, unit: str | None = None) -> Declaration:
 
 def _with_intervals() -> Iterator[tuple[str, Any]]:
     yield "intervals, squares", linear.LinearRegression(bounds=(-3.0, [4.0, 5.0]), target_bounds=(0, 2))
-    yield "intervals, logistic", linear.LogisticRegression(bounds=(-3.0, [4.0, 5.0]))
+    yield "intervals, logistic", linear.LogisticRegression(bounds=(-3.0, [4.0, 5.0]), classes=(0, 1))
 
 
 INTERVALS = dict(_with_intervals())

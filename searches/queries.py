@@ -22,7 +22,7 @@ import discreet as dp
 from discreet.errors import DiscreetError
 from searches import _cases
 from searches._queries import Query, draw_query
-from searches._query_answers import difference, plain
+from searches._query_answers import difference, plain, unlike_kinds
 from searches._query_rows import PUBLIC, ROWS, SCHEMA
 
 CONTAINERS = ("polars", "pandas", "Arrow", "Parquet", "CSV")
@@ -57,9 +57,10 @@ def retry(case: dict[str, Any]) -> str:
     container = fields.pop("container")
     query = Query(**fields)
     try:
-        expected = _truth().sql(query.plain).fetchall()
+        relation = _truth().sql(query.plain)
+        expected, types = relation.fetchall(), relation.types
     except duckdb.Error as error:
-        expected = error
+        expected, types = error, []
     book = _Book()
     budget = {"epsilon": 1e3, "delta": 1e-6} if query.private else {"epsilon": 1e6}
     try:
@@ -79,7 +80,8 @@ def retry(case: dict[str, Any]) -> str:
     rows = [
         tuple(map(plain, row)) for row in (value.itertuples(index=False) if container == "pandas" else value.rows())
     ]
-    if wrong := difference(query, names, rows, [tuple(map(plain, row)) for row in expected]):
+    wrong = difference(query, names, rows, [tuple(map(plain, row)) for row in expected])
+    if wrong := wrong or unlike_kinds(value, types):
         raise AssertionError(f"{wrong}: {query.asked}\nours {rows[:6]}\nDuckDB {expected[:6]}")
     return "answered"
 

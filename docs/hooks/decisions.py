@@ -21,6 +21,7 @@ ELSEWHERE = {
     93: "searches",
     144: "mutants",
     211: "tests",
+    212: "checks",
 }  # no line of the package
 EARLIER = {  # pages below 200 have the numbers they came with: the last number of each run, and its room
     4: "the house",
