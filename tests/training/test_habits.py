@@ -4,6 +4,8 @@ write."""
 from __future__ import annotations
 
 import copy
+import sys
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +21,7 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
 from discreet.training import Clipping, PrivateTrainingError, PublicScale, Speed, make_private
-from discreet.training.distributed import admit_wrapper
+from discreet.training.distributed import Ranks, admit_wrapper
 from discreet.training.gradients.rules.calls import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
 
@@ -176,6 +178,16 @@ def test_a_hook_of_distributed_data_parallel_that_would_never_run_is_refused(alo
     wrapped.register_comm_hook(None, allreduce_hook)
     with pytest.raises(PrivateTrainingError, match="communication hook"):
         private(wrapped)
+
+
+def test_what_was_summed_last_outlives_its_collective(alone):
+    # whose last reference gloo's thread drops, aborts a process that ends just then
+    tensor = torch.ones(3)
+    kept = weakref.ref(tensor)
+    Ranks.current().add_up(tensor)
+    assert sys.getrefcount(tensor) > 2  # ours, that of the call, and one that lasts
+    del tensor
+    assert kept() is not None
 
 
 def test_a_process_group_that_came_after_make_private_is_refused():

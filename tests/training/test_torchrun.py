@@ -14,10 +14,14 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "distributed.md"
 SCRIPTS = re.findall(r"^```\{ \.python \.torchrun \}\n# (\w+)\.py[^\n]*\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
 
 
+# as a process ends, torch may abort it now and then (https://github.com/pytorch/pytorch/pull/179291)
+AT_ONCE = "\nimport os, sys\nsys.stdout.flush()\nos._exit(0)\n"
+
+
 def launched(folder, name):
-    """What a script prints on two processes."""
+    """What a script prints on two processes, to its end."""
     place = folder / f"{name}.py"
-    place.write_text(dict(SCRIPTS)[name])
+    place.write_text(dict(SCRIPTS)[name] + AT_ONCE)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(place)]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -122,7 +123,7 @@ class Ranks:
         if self.count == 1:
             return list(numbers)
         most = torch.tensor(numbers, dtype=torch.int64, device=self.device)
-        with answered():
+        with answered(), outliving(most):
             dist.all_reduce(most, dist.ReduceOp.MAX)
         return [int(number) for number in most.tolist()]
 
@@ -136,7 +137,7 @@ class Ranks:
 
     def add_up(self, tensor: Tensor) -> None:
         """The sum over the ranks, in place, on all of them."""
-        with answered():
+        with answered(), outliving(tensor):
             dist.all_reduce(tensor)
 
     def agree(self, facts: Mapping[str, object]) -> None:
@@ -215,3 +216,17 @@ def answered() -> Iterator[None]:
     else:
         return
     raise PrivateTrainingError(f"{LOST} ({kind})")
+
+
+_last: deque[Tensor] = deque(maxlen=2)  # a step's: what the ranks compared, and what they summed
+
+
+@contextmanager
+def outliving(tensor: Tensor) -> Iterator[None]:
+    """A collective on a tensor that is kept until later ones are done.
+
+    gloo's threads let go of a tensor some time after the collective has returned. If theirs is the last reference they
+    need Python for it, and a process that ends just then aborts (https://github.com/pytorch/pytorch/pull/179291).
+    """
+    _last.append(tensor)
+    yield
