@@ -135,6 +135,14 @@ class Attention(nn.Module):
         return self.out(self.layer(self.word(x)).mean(1))
 
 
+class Denoising(Attention):
+    """Noise of its own on every token, before an attention that folds records and tokens."""
+
+    def forward(self, x):
+        words = self.word(x)
+        return self.out(self.layer(words + torch.randn_like(words)).mean(1))
+
+
 class Fused(nn.Module):
     """Attention written by hand around torch's own, with dropout inside."""
 
@@ -387,6 +395,7 @@ APART = {
     "steps first, dropped": Case(StepsFirst, data=labelled_words),
     "attention": Case(Attention, data=labelled_words),
     "attention with dropout": Case(lambda: Attention(0.2), data=labelled_words),
+    "noise before attention": Case(Denoising, data=labelled_words),
     "fused attention with dropout": Case(Fused, data=labelled_words),
     "loss inside the model": Case(Predicting, lambda o, y: o["loss"], words),
     "checkpointed": Case(

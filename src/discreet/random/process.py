@@ -14,9 +14,8 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random.mtrand import get_bit_generator, set_bit_generator
@@ -37,8 +36,7 @@ _seen: tuple[Any, memoryview] = (None, memoryview(b""))  # the twister of NumPy'
 _untouched = b""  # the state of the user's, when we last put it back without a normal number in store
 
 
-@dataclass(frozen=True, slots=True)
-class States:
+class States(NamedTuple):
     """The states of all generators at one moment, which can be put back once ``key_all`` has given them others.
 
     NumPy's global functions draw from a bit generator of the user's, which is set aside, not copied.
@@ -80,8 +78,8 @@ class States:
 
 
 def _python_now() -> tuple[Any, Any]:
-    words, process = _python_words(), _PYTHON
-    return (random.getstate() if words is None else bytes(words)), process.gauss_next
+    words = _python_words()
+    return (random.getstate() if words is None else bytes(words)), _PYTHON.gauss_next
 
 
 def _set_python(state: tuple[Any, Any]) -> None:
@@ -173,54 +171,50 @@ def _key_torch(rng: Rng) -> int:
 class SecretStates:
     """States that nobody knows, for the process's generators while private records are processed.
 
-    Those that nothing was drawn from are taken again the next time: they are as secret, and as independent of all that
-    was ever drawn, as new ones, and most passes draw from one generator or from none. One pass has them at a time; a
-    forked child makes its own.
+    Torch's generator goes on, pass after pass, where the one before left it. Python's and NumPy's do not say whether
+    they were seeded in a pass, so a state of theirs comes again as long as nothing moved it, and is drawn anew
+    otherwise. One pass has them at a time; a forked child makes its own.
     """
 
     def __init__(self) -> None:
         self._home: Any = None
         self._in_use = False
-        self._replace_bits()
-        self._python: Any = None  # a state, or none: to be drawn
-        self._torch: list[tuple[Any, Any, bytes]] = []  # a generator, its state, and the same as bytes
+        self._forget()
 
-    def _replace_bits(self) -> None:
+    def _forget(self) -> None:
+        """All states are drawn anew the next time, and NumPy's bit generator is left to whoever may have it now."""
+        self._python: Any = None  # a state, or none: to be drawn
         self._bits, self._numpy = np.random.MT19937(0), b""  # the second is a state, or nothing: to be drawn
         self._words = _memory(self._bits.ctypes.state_address)
         _ours.append(self._bits)
+        self._torch: list[tuple[Any, Any]] = []  # generators and their states
+        self._tag = 0
 
     def install(self, rng: Rng) -> int:
         """Give every generator its state, new ones from ``rng``; returns what torch will call its seed."""
-        self.retire()  # a pass that was never closed, because of an error say
-        self._in_use = True
-        if self._home != here():
-            self._python, self._numpy, self._torch, self._home = None, b"", [], here()
+        home = here()
+        if self._in_use or self._home != home:  # in use: a pass that was never closed, because of an error say
+            self._forget()
+        self._in_use, self._home = True, home
         if self._python is None:
             _key_python(rng)
             self._python = _python_now()
         else:
             _set_python(self._python)
-        if get_bit_generator() is self._bits:  # left by a pass that was never closed: the user's now
-            self._replace_bits()
-        if self._numpy and bytes(self._words) == self._numpy:
+        if self._numpy:
             set_bit_generator(self._bits)
         else:
             _key_numpy(self._bits, rng)
             self._numpy = bytes(self._words)
-        return self._install_torch(rng)
-
-    def _install_torch(self, rng: Rng) -> int:
         if len(self._torch) == len(_torch_generators()):  # devices may have come since
-            for each, state, _ in self._torch:
+            for each, state in self._torch:
                 each.set_state(state)
         else:
-            _key_torch(rng)
-            self._torch = [(each, state, state.numpy().tobytes()) for each, state in _torch_now()]
-        return int(self._torch[0][0].initial_seed()) if self._torch else 0
+            self._tag = _key_torch(rng)
+        return self._tag
 
     def retire(self) -> None:
-        """The pass is over: what was drawn from, or seeded, is not taken again."""
+        """The pass is over."""
         if not self._in_use:
             return
         self._in_use = False
@@ -228,10 +222,7 @@ class SecretStates:
             self._python = None
         if bytes(self._words) != self._numpy:
             self._numpy = b""
-        for each, _, kept in self._torch:
-            if each.get_state().numpy().tobytes() != kept:
-                self._torch = []
-                break
+        self._torch = [] if was_seeded(self._tag) else _torch_now()
 
 
 def was_seeded(tag: int) -> bool:

@@ -65,14 +65,10 @@ class Chance:
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
+        self.secret = not streams.reproducible  # whether nobody may know it: there is no seed
         self._left: States | None = None  # of the user's generators, when a loop was left with a batch out
         self._held: list[Any] = []  # generators that the user's objects hold
         self._put_back: Callable[[], None] | None = None
-
-    @property
-    def secret(self) -> bool:
-        """Whether nobody may know it: there is no seed."""
-        return not self._streams.reproducible
 
     def begin(self, step: int, piece: int) -> None:
         """A piece of a batch is about to be fetched: from now on chance is the run's."""
@@ -181,7 +177,7 @@ class _Generators:
                 self._open = []
             if not self._open:
                 self._users = States.now()
-            if not self.held_by(chance):
+            if chance not in self._open:
                 self._open.append(chance)
             if chance.secret:
                 self._tag = self._secret.install(rng)
@@ -191,7 +187,7 @@ class _Generators:
     def give_back(self, chance: Chance) -> None:
         """Close a pass. A seed that the user has set in the meantime stays."""
         with self._lock:
-            if not self.held_by(chance):
+            if chance not in self._open:
                 return
             self._open.remove(chance)
             if self._open or self._users is None:

@@ -12,6 +12,7 @@ from discreet.training.gradients.state import State
 from discreet.training.gradients.trace.dispatch import picked_from
 from discreet.training.gradients.trace.functions import OPENED, WITH_PARAMETERS, only_asks, out_of_place, whole
 from discreet.training.gradients.trace.places import Places, Positions, records_of
+from discreet.training.gradients.trace.random_draws import CHANCE
 from discreet.training.gradients.trace.trees import mapped, tensors
 
 with extra("torch"):
@@ -77,8 +78,20 @@ def _without_dropout(func: Any, args: Any, kwargs: Any, run: Callable[..., Any])
     return run(*args, **kwargs)
 
 
+def _draw_alike(output: Any, count: int) -> Any:
+    """What was drawn, for all copies of the record what was drawn for the first: by their draws they would differ."""
+    for x in (y.detach() for y in tensors(output)):
+        dim = records_of(x, count)
+        if dim is not None:
+            x.copy_(x.narrow(dim, 0, 1).clone().expand_as(x))
+        elif x.dim() and x.shape[0] % count == 0:  # several rows a record, one record's after another's
+            x.copy_(x[: x.shape[0] // count].repeat(count, *[1] * (x.dim() - 1)))
+    return output
+
+
 class _Probe(TorchFunctionMode):
-    """Notes the tensors of every call that touches a parameter, in the order of calls; dropout is off."""
+    """Notes the tensors of every call that touches a parameter, in the order of calls; dropout is off, and other draws
+    are alike for all copies."""
 
     def __init__(self, places: Places, shared: Mapping[int, Tensor], given: Any, *, again: bool) -> None:
         super().__init__()
@@ -135,7 +148,10 @@ class _Probe(TorchFunctionMode):
 
     def _without_chance(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func not in OPENED:
-            return _without_dropout(func, args, kwargs, func)
+            output = _without_dropout(func, args, kwargs, func)
+            permuted = func is torch.randperm  # whose numbers must all differ
+            drawn = getattr(func, "__name__", "") in CHANCE and not permuted
+            return _draw_alike(output, self._places.count) if drawn else output
         with self.positions.inside(), self:  # frozen, so one call in a real pass: opened only for the dropout inside
             return OPENED[func](*args, **kwargs)
 
