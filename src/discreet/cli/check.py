@@ -53,8 +53,8 @@ def check(data: Data, schema: SchemaFile) -> None:
         show.table("", headers, [_line(each) for each in counts], prose=True)
     if lines := unreadable_lines(data, declared.text, [*declared.schema, declared.unit or ""]):
         show.say(
-            f"lines that hold no row, and count nowhere: {len(lines):,} (the first is line {lines[0]:,}). They have too few or "
-            "too many entries, or are not UTF-8 (in Excel, save as CSV UTF-8)"
+            f"lines that hold no row, and count nowhere: {len(lines):,} (the first is line {lines[0]:,}). They have "
+            "too few or too many entries, or are not UTF-8 (in Excel, save as CSV UTF-8)"
         )
     units = count_units(data, declared)
     if units is not None:

@@ -108,7 +108,7 @@ def synth(
 
 
 def _without_times(declared: Declaration) -> tuple[Declaration, list[str]]:
-    """The declaration without its times, which no synthesizer models, and their names: one schema serves queries too."""
+    """The declaration without its times, which no synthesizer models, and their names."""
     timed = [name for name, column in declared.schema.items() if isinstance(column, Times)]
     return replace(declared, schema=Schema({k: v for k, v in declared.schema.items() if k not in timed})), timed
 

@@ -50,7 +50,7 @@ def open_files(connection: Any, path: str, schema: Schema, columns: list[str], t
 
 
 def unreadable_lines(path: str, text: TextForm, columns: Sequence[str]) -> list[int]:
-    """The numbers of the lines of a text file that hold no row of some columns, none of another file. They are private."""
+    """The numbers of a text file's lines that hold no row of some columns, none of another file. They are private."""
     return unreadable_text_lines(path, text, columns) if is_text_file(path) else []
 
 
