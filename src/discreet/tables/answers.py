@@ -137,11 +137,15 @@ def _as_frame(
 def _types_without_rows(
     rows: GroupedRows, unlisted: Collection[str], answers: Mapping[str, Any], after: Presentation | None
 ) -> dict[str, Any]:
-    """The types of private keys, none of which is shown, and of numbers beside them: no value tells them."""
+    """The types of private keys, none of which is shown, and of numbers beside them: no value tells them.
+
+    A file's types are public. A frame's may have been taken from a record, so that its keys are text here, whatever
+    their type is (decision 293).
+    """
     import polars as pl
 
     kinds: dict[str, Any] = {"text": pl.String, "integer": pl.Int64, "number": pl.Float64}
-    types = {key: kinds[rows.source.kinds[key]] for key in unlisted}
+    types = {key: kinds[rows.source.kinds[key]] if rows.source.order else pl.String for key in unlisted}
     types |= {name: pl.Float64 for name, found in answers.items() if getattr(found, "dtype", None) == np.float64}
     if after is None:
         return types
