@@ -56,6 +56,17 @@ def at_a_terminal():
     return printed.decode()
 
 
+def test_an_owner_sees_lines_that_are_no_rows_and_times_that_are_none():
+    """A file of another encoding loses each line with an umlaut: the counts of what is left would not tell."""
+    Path("rows.csv").write_bytes("who,age,sex,day\n1,30,f,2024-05-01 12:30\n2,30,ü,now\n3,31,m,now\n".encode("latin-1"))
+    Path("rows.toml").write_text(SCHEMA.replace("dates", "times"))
+    printed = at_a_terminal()
+    assert "lines that hold no row, and count nowhere: 1 (the first is line 3)" in " ".join(printed.split())
+    assert "UTF-8" in " ".join(printed.split())
+    (times,) = [line for line in printed.splitlines() if line.startswith("│ day")]
+    assert [cell.strip() for cell in times.split("│")][1:6] == ["day", "2", "0", "1", "0"]
+
+
 def test_an_owner_sees_what_the_schema_does_not_meet():
     printed = at_a_terminal()
     rows = [[cell.strip() for cell in line.split("│")[1:6]] for line in printed.splitlines() if line.startswith("│")]

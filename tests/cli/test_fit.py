@@ -290,6 +290,30 @@ def test_a_terminal_is_shown_the_first_predictions_and_a_pipe_gets_all(monkeypat
     assert json.loads(capsys.readouterr().out) == {"out": "all.csv", "target": "income", "rows": 1200}
 
 
+def test_a_row_of_another_encoding_has_no_prediction_and_it_is_said(capsys):
+    """Predictions stand in the order of the rows: one that is missing shifts all that follow."""
+    run(*FIT, "--target", "income")
+    Path("new.csv").write_bytes("age,sex,wage\n30,f,9\n40,ü,9\n50,m,9\n".encode("latin-1"))
+    capsys.readouterr()
+    run("predict", "model.json", "new.csv")
+    told = capsys.readouterr()
+    assert len(told.out.splitlines()) == 1 + 2
+    assert "1 line has no prediction, because of too few fields or bytes that are no text: 3" in told.err
+
+
+def test_what_a_model_does_not_look_at_is_said_and_how_to_learn_its_score(capsys):
+    """One schema serves queries too: its days, times and names are declared there, and are no features here."""
+    declared = Path("schema.toml").read_text()
+    more = 'day = { dates = ["2024-01-01", "2024-12-31"] }\nname = { unlisted = true }\n'
+    Path("schema.toml").write_text(declared + more)
+    lines = Path("data.csv").read_text().splitlines()
+    Path("data.csv").write_text("\n".join([f"{lines[0]},day,name", *(f"{line},2024-05-01,x" for line in lines[1:])]))
+    run(*FIT, "--target", "income")
+    printed = capsys.readouterr().out
+    assert "left out: day, name, because dates, times and unlisted values are no features" in printed
+    assert "how well it predicts was not asked: --score 0.2" in printed
+
+
 def test_a_score_is_said_and_kept_in_the_statement(capsys):
     run(*FIT, "--target", "income", "--score", "0.25")
     assert "score: right on 9" in (printed := capsys.readouterr().out)

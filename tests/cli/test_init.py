@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet import cli
-from discreet.schema import Bounded, Categories, Dates, Unlisted, parse_schema, read_schema
+from discreet.schema import Bounded, Categories, Dates, Times, Unlisted, parse_schema, read_schema
 
 SECRET = "Zanzibar-4711"
 
@@ -46,6 +46,14 @@ def test_what_is_answered_is_a_schema(people):
     assert 'odd "name"' not in schema
 
 
+def test_a_column_of_times_is_one_of_the_answers(people):
+    """Its hours and minutes are there for queries, which days do not have; the draft names the form."""
+    said = "none\nnone\nnone\nnone\nnone\ntime\n2024-01-01\n2024-12-31\n\n"
+    assert run("people.csv", "--ask", "-o", "known.toml", answers=said).exit_code == 0
+    assert read_schema(people / "known.toml").schema["day"] == Times("2024-01-01", "2024-12-31")
+    assert '{ times = ["2023-01-01", "2024-12-31"] }' in (people / "known.toml").read_text()
+
+
 def test_it_asks_first_whose_rows_these_are_and_writes_what_it_was_told(people):
     """A column that is not there is asked for again; the column of identifiers is asked for nothing else."""
     found = run("people.csv", "--ask", answers="person\nzip\n4\nnumber\n0\n100\nnone\nnone\nnone\n")
@@ -78,10 +86,11 @@ def test_types_of_parquet_suggest_the_form(people):
     import pyarrow.parquet as pq
 
     columns = {"n": pa.array([1.5]), "t": pa.array([SECRET]), "d": pa.array([0], pa.date32())}
+    columns |= {"at": pa.array([0], pa.timestamp("us"))}
     pq.write_table(pa.table(columns), people / "x.parquet")
     assert run("x.parquet", "--no-ask").exit_code == 0
-    lines = (people / "schema.toml").read_text().splitlines()[-3:]
-    assert [line.split("{ ")[1].split(" ")[0] for line in lines] == ["bounds", "categories", "dates"]
+    lines = (people / "schema.toml").read_text().splitlines()[-4:]
+    assert [line.split("{ ")[1].split(" ")[0] for line in lines] == ["bounds", "categories", "dates", "times"]
 
 
 @pytest.mark.parametrize("name", ["none.csv", "rows.jsonl", "notes.txt"])

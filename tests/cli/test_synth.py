@@ -93,6 +93,15 @@ def test_a_table_is_drawn_and_the_book_charged(capsys):
     assert len(pl.read_parquet("out.parquet")) == len(drawn)  # what was there stays
 
 
+def test_one_schema_serves_queries_and_synthesis(capsys):
+    """Times of day, which no synthesizer models, are left out, and it is said."""
+    Path("schema.toml").write_text(SCHEMA + 'at = { times = ["2024-01-01", "2024-12-31"] }\n')
+    run(*SYNTH, "--explain", "--rows", "10")
+    assert "a model of age, sex, n=10" in capsys.readouterr().out
+    run(*SYNTH, "--no-book")
+    assert "left out: at, because times of day are not modelled" in capsys.readouterr().out
+
+
 def test_rows_and_machine_readable_words(capsys):
     run(*SYNTH[:-1], "out.csv", "--rows", "7", "--no-book", "--json", "--engine", "mbi")
     told = json.loads(capsys.readouterr().out)

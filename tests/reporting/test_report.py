@@ -490,7 +490,7 @@ def test_a_notebook_is_shown_a_few_lines_of_the_report_and_of_the_book(ledger: L
     assert "room for about" in shown
     assert shown.count("&lt;b&gt;question") == 11  # ten of them, and the last as an example
     assert "&lt;b&gt;question 1&lt;" not in shown
-    assert "not the sum of what was asked" in shown
+    assert "often less than the sum of what was asked" in shown
     own = book._repr_html_()
     assert "ε = 0.6 of 9 at δ = 1e-06, 12 charges" in own
     assert "ε = 8.4" in own

@@ -59,6 +59,17 @@ def test_whole_numbers_are_answered_as_whole_numbers() -> None:
     assert np.abs(quartiles - [30, 40, 50]).max() <= 3
 
 
+def test_the_bounds_of_a_schema_serve_every_statistic_of_a_column() -> None:
+    """One declaration for the mean as for the median; what no array has is refused, with the line to write."""
+    ages, schema = np.repeat(np.arange(20, 61), 30), dp.Schema(age=dp.Bounded(0, 120, whole=True))
+    assert dp.statistics.mean(ages, bounds=schema["age"], epsilon=100.0, rng=1).value == pytest.approx(40, abs=0.1)
+    assert dp.statistics.sum(ages, bounds=schema["age"], epsilon=100.0, rng=1).value == pytest.approx(49_200, abs=50)
+    with pytest.raises(ValueError, match=r"missing= is for tables. Write bounds=\(0\.0, 120\.0\)"):
+        dp.statistics.mean(ages, bounds=dp.Bounded(0, 120, missing=0), epsilon=1.0)
+    with pytest.raises(ValueError, match=r"an array needs numbers: \(low, high\)"):
+        dp.statistics.median(ages, bounds=dp.Bounded("auto"), epsilon=1.0)
+
+
 def test_a_heap_of_several_candidates_is_chosen_with_the_weight_of_all() -> None:
     """Two heaps of five records each: at half of ten the median is a tie, so the law is the number of candidates.
 

@@ -32,6 +32,7 @@ SCHEMA = dp.Schema(
     day=dp.Dates("1890-01-01", "2110-12-31"),
     at=dp.Times("1999-12-31", "2024-03-01"),
 )
+OF_DAYS = [part for part in PARTS if part not in ("hour", "minute")]  # which days do not have
 EXPRESSIONS = {
     "sum": col("x") + col("y") * 3 - 1,
     "quotient": (col("x") / col("y")).clip(-1e3, 1e3),
@@ -67,10 +68,10 @@ EXPRESSIONS = {
     "as many days later": (col("at") + col("y")).date.start("day"),
     "after a week": (col("day") + 7).date.day(),
     "date compared": (col("day") >= "1970-01-01") & (col("at") < dt.datetime(2020, 2, 29, 12)),
-    **{f"{part} of a day": Expression(Part(part, Column("day"))) for part in PARTS},
+    **{f"{part} of a day": Expression(Part(part, Column("day"))) for part in OF_DAYS},
     **{f"{part} of a time": Expression(Part(part, Column("at"))) for part in PARTS},
     **{f"start of the {step}": Expression(Truncated(step, Column("at"))) for step in STEPS},
-    **{f"start of the {step} of a day": Expression(Truncated(step, Column("day"))) for step in STEPS},
+    **{f"start of the {step} of a day": Expression(Truncated(step, Column("day"))) for step in STEPS[:5]},
 }
 EXAMPLES = int(os.environ.get("DISCREET_EXAMPLES", "5"))  # raise it to look harder
 numbers = st.one_of(
@@ -139,7 +140,7 @@ def test_the_engines_calendar_is_pythons_for_all_years():
     schema = dp.Schema(d=dp.Dates("0100-01-01", "9800-12-31"))
     days = [dt.date.fromordinal(number) for number in range(dt.date(100, 1, 1).toordinal(), 3_579_000, 371)]
     frame = pl.DataFrame({"d": days}, schema={"d": pl.Date})
-    nodes = [Part(name, Column("d")) for name in PARTS] + [Truncated(step, Column("d")) for step in STEPS[:5]]
+    nodes = [Part(name, Column("d")) for name in OF_DAYS] + [Truncated(step, Column("d")) for step in STEPS[:5]]
     table = dp.table(CONNECTION.from_arrow(frame.to_arrow()), schema=schema)
     asked = {f"e{number}": Expression(node) for number, node in enumerate(nodes)}
     wide = table.derive(**asked).group_by().rows.columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import polars as pl
 import pytest
 
 import discreet as dp
@@ -38,6 +39,9 @@ MISTAKES = [
     ("SELECT COUNT(*) FROM visits WHERE age > 'old'", r"^WHERE age > 'old'.*'old' is text.*=, <> and IN"),
     ("SELECT COUNT(*) FROM visits WHERE lower(age) = 'a'", r"column 'age', a number.*text is needed"),
     ("SELECT COUNT(*) FROM visits WHERE year(age) = 2023", r"dates = \["),
+    ("SELECT hour(day) AS h, COUNT(*) FROM visits GROUP BY h", r"no hour: declare day = \{ times = \[\"2023-01-01\""),
+    ("SELECT COUNT(*) FROM visits WHERE minute(day + INTERVAL 1 DAY) > 3", r"'day' is declared as days.*no minute"),
+    ("SELECT date_trunc('hour', day) AS h, COUNT(*) FROM visits GROUP BY h", r"'day' is declared as days.*no hour"),
     ("SELECT AVG(income * city) FROM visits", r"'city' is declared as unlisted.*bounds = \["),
     ("SELECT COUNT(*) FROM visits WHERE sex", r"write a comparison, as age >= 18"),
     ("SELECT COALESCE(sex, 3) AS k, COUNT(*) FROM visits GROUP BY k", r"GROUP BY COALESCE.*different kinds"),
@@ -127,6 +131,7 @@ def test_the_same_mistakes_are_answered_in_python_to_who_wrote_python(visits):
         (lambda: visits.group_by("age"), r"Categories or Unlisted\(\)"),
         (lambda: visits.mean("sex"), r"Bounded\(low, high\)"),
         (lambda: visits.mean("incme"), r"did you mean 'income'"),
+        (lambda: visits.derive(hour=col("day").date.hour()), r"'day'.*no hour: declare it as Times\('2023-01-01', "),
     ):
         with pytest.raises(ValueError, match=pattern):
             asked()
@@ -134,3 +139,13 @@ def test_the_same_mistakes_are_answered_in_python_to_who_wrote_python(visits):
 
 def test_a_semicolon_at_the_end_is_no_second_statement(visits):
     assert str(visits.parse("SELECT COUNT(*) FROM visits;")) == "TableQuery(count)"
+
+
+def test_a_column_of_whole_numbers_is_grouped_by_each_of_them():
+    """What is suggested is answered, with a group for each number."""
+    frame = pl.DataFrame({"items": [1, 1, 2, 3, 3, 3]})
+    basket = dp.table(frame, schema={"items": dp.Bounded(1, 3, whole=True)}, threads=1)
+    with pytest.raises(ValueError, match=r"group by FLOOR\(items\) or FLOOR\(items / 10\) \* 10"):
+        basket.sql("SELECT items, COUNT(*) AS n FROM t GROUP BY items", epsilon=1e5)
+    told = basket.sql("SELECT FLOOR(items) AS items, COUNT(*) AS n FROM t GROUP BY 1", epsilon=1e5).value
+    assert told.rows() == [(1, 2), (2, 1), (3, 3)]

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from discreet import Bounded, Categories, Dates, Schema, table
+from discreet import Bounded, Categories, Dates, Schema, Unlisted, table
 
 ROWS = pl.DataFrame(
     {"age": [30, 41, 52] * 500, "flag": [0, 1, 1] * 500, "share": [0.25, 0.5, 1.0] * 500, "sex": ["f", "m", "f"] * 500}
@@ -132,3 +132,20 @@ def test_an_answer_without_rows_keeps_its_types(answers, cut):
     assert len(empty) == 0 < len(full)
     assert list(empty.columns) == list(full.columns)
     assert list(empty.dtypes) == list(full.dtypes)
+
+
+def test_an_answer_without_rows_has_the_types_of_its_private_keys(tmp_path):
+    """Where no key is frequent enough to be shown, columns have DuckDB's types, to be stacked with others.
+
+    A file says its types; that of a frame may be one record's doing, so that its keys are text, whatever they hold.
+    """
+    rows = pl.DataFrame({"zip": ["a", "b"], "code": [7, 8], "age": [30, 40]})
+    rows.write_parquet(tmp_path / "rows.parquet")
+    declared = Schema(zip=Unlisted(), code=Unlisted(), age=Bounded(0, 99))
+    query = "SELECT zip AS place, code, COUNT(*) AS n, AVG(age) AS mean FROM t GROUP BY zip, code"
+    for source, code in ((tmp_path / "rows.parquet", pl.Int64), (rows, pl.String)):
+        asked = table(str(source) if code == pl.Int64 else source, schema=declared, threads=1)
+        told = asked.sql(query, epsilon=1, delta=1e-9).value
+        assert told.schema == {"place": pl.String, "code": code, "n": pl.Int64, "mean": pl.Float64}
+        assert not len(told)
+        assert asked.group_by("zip").count().release(epsilon=1, delta=1e-9).value.schema["zip"] == pl.String

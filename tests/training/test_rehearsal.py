@@ -34,11 +34,23 @@ WRONG = {
     "class weights": (lambda m, b: WEIGHTS(m(b[0]), b[1]), None, "weight tensor", ValueError),
     "an attribute": (lambda m, b: m.heads(b[0]).sum(), None, "heads", ValueError),
     "columns": (lambda m, b: F.cross_entropy(m(b[0][:, :3]), b[1]), None, "mat1 and mat2", ValueError),
-    "a loss that mixes": (lambda m, b: F.mse_loss(m(b[0])[:, :1], b[1]), NUMBERS, "record", MixedRecords),
+    "a loss that mixes": (lambda m, b: (m(b[0])[:, 0] - b[1].mean()).square().mean(), NUMBERS, "record", MixedRecords),
+    "a label too flat": (lambda m, b: F.mse_loss(m(b[0])[:, :1], b[1]), NUMBERS, r"y\.unsqueeze\(-1\)", ValueError),
+    "a label too deep": (
+        lambda m, b: F.l1_loss(m(b[0])[:, 0], b[1][:, None]),
+        NUMBERS,
+        r"shape \[2\], but the labels have \[2, 1\].*y\.squeeze\(-1\)",
+        ValueError,
+    ),
+    "a label too flat for a strict loss": (
+        lambda m, b: F.binary_cross_entropy_with_logits(m(b[0])[:, :1], b[1]),
+        NUMBERS,
+        r"y\.unsqueeze\(-1\)",
+        ValueError,
+    ),
 }
 
 
-@pytest.mark.filterwarnings("ignore:Using a target size")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_mistake_in_a_loop_is_met_before_the_charge(name, book):
     loss, records, said, kind = WRONG[name]
@@ -93,8 +105,7 @@ def test_where_a_collate_function_makes_batches_a_made_up_record_is_asked_for(bo
     assert book.spent().epsilon == 0
 
 
-@pytest.mark.filterwarnings("ignore:Using a target size")
-def test_fit_meets_a_loss_that_mixes_records_before_the_charge(book):
-    with pytest.raises(MixedRecords):
+def test_fit_says_how_labels_get_the_shape_of_what_the_model_gives(book):
+    with pytest.raises(ValueError, match=r"shape \[2, 1\], but the labels have \[2\].*y\.unsqueeze\(-1\).*charged"):
         fit(nn.Linear(4, 1), NUMBERS, loss_fn=F.mse_loss, batch_size=10, epochs=1, noise_multiplier=1.0, book=book)
     assert book.spent().epsilon == 0

@@ -106,7 +106,8 @@ class Answer:
             *self._cap(errors or {}),
             *column_biases(self.asked.rows, [one for _, one in self.asked.aggregates]),
         ]
-        return [*self._stated(errors or {}), *left_out, *self._at_bounds(), *self._too_few(shown_size)]
+        wrong = [*self._at_bounds(), *self._not_found(), *self._too_few(shown_size)]
+        return [*self._stated(errors or {}), *left_out, *wrong]
 
     def _stated(self, errors: dict[str, str]) -> Iterator[str]:
         """The error of each column without an interval; and what was chosen for a share of the cost."""
@@ -146,6 +147,28 @@ class Answer:
                 yield (
                     f"{name}: {every} the bounds {bounds.low:g} to {bounds.high:g}: check the bounds, and how the "
                     "file writes its numbers (separator, decimal); or groups are too small for this epsilon"
+                )
+
+    def _not_found(self) -> Iterator[str]:
+        """Declared texts of which the noise hides whether there is any row: they are often spelt another way."""
+        from discreet.schema import Categories
+        from discreet.tables.aggregates import Count
+
+        rows = self.asked.rows
+        counts = [name for name, one in self.asked.aggregates if isinstance(one, Count) and name in self.with_ends]
+        for key in rows.keys if counts else ():
+            declared = rows.schema[key]
+            if key not in self.names or key in rows.derived or not isinstance(declared, Categories):
+                continue
+            seen = zip(self.column(key), self.column(f"{counts[0]}_low"), strict=True)
+            present = {value for value, low in seen if low is not None and low > 0}
+            absent = [value for value in dict.fromkeys(self.column(key)) if value in declared.values]
+            absent = [str(value) for value in absent if isinstance(value, str) and value not in present]
+            if absent:
+                named = ", ".join(map(repr, absent[:3])) + (f" and {len(absent) - 3} more" if absent[3:] else "")
+                yield (
+                    f"{key}: the noise hides whether any row has {named}. If there should be some: are they spelt as "
+                    "in the file (capitals, spaces), and is the file UTF-8? 'discreet check' tells its owner"
                 )
 
     def _too_few(self, size: int | None) -> Iterator[str]:

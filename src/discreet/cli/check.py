@@ -37,6 +37,7 @@ def check(data: Data, schema: SchemaFile) -> None:
     Exact counts, so not private: they are shown in a terminal only, and never charged.
     """
     from discreet.encoding.inspection import count_problems, count_units
+    from discreet.encoding.sources import unreadable_lines
     from discreet.schema import read_schema
 
     if not sys.stdout.isatty():
@@ -50,6 +51,11 @@ def check(data: Data, schema: SchemaFile) -> None:
     if counts:
         headers = ("column", "rows", "empty", "not readable", "outside", "")
         show.table("", headers, [_line(each) for each in counts], prose=True)
+    if lines := unreadable_lines(data, declared.text, [*declared.schema, declared.unit or ""]):
+        show.say(
+            f"lines that hold no row, and count nowhere: {len(lines):,} (the first is line {lines[0]:,}). They have "
+            "too few or too many entries, or are not UTF-8 (in Excel, save as CSV UTF-8)"
+        )
     units = count_units(data, declared)
     if units is not None:
         most = declared.max_rows_per_unit

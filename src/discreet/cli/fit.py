@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from discreet.errors import extra
 
@@ -16,6 +16,9 @@ from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, d
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import SchemaFile
 from discreet.cli.waiting import waiting
+
+if TYPE_CHECKING:
+    from discreet.linear.tabular import TableModel
 
 __all__ = ["Data", "fit", "register"]
 
@@ -97,7 +100,14 @@ def fit(
         f"wrote {out}: {target} from {', '.join(model.features)}",
         f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({stated['adjacency']}) for {stated['unit']}",
     )
-    if model.score is not None:
-        show.say(f"score: {model.score}")
+    if unused := _unused(model):
+        show.say(f"left out: {', '.join(unused)}, because dates, times and unlisted values are no features")
+    show.say(UNSCORED if model.score is None else f"score: {model.score}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
+
+
+def _unused(model: TableModel) -> list[str]:
+    """Declared columns that the model does not look at."""
+    declared = model.declaration
+    return [name for name in declared.schema if name not in (*model.features, model.target, declared.unit)]

@@ -36,6 +36,7 @@ _HEAD = """\
 #   {{ range = [1, 16] }}                              whole numbers that are categories, both ends included
 #   {{ categories = ["f", "m"], other = "unknown" }}   the values there are
 #   {{ dates = ["2023-01-01", "2024-12-31"] }}         days, from the first to the last
+#   {{ times = ["2023-01-01", "2024-12-31"] }}         the same with the time of day, for its hours and minutes
 #   {{ unlisted = true }}                              names, postcodes: values that are private themselves
 
 {unit}{form}
@@ -44,11 +45,12 @@ _HEAD = """\
 _FORMS = {
     "number": "{ bounds = [LOW, HIGH] }",
     "text": '{ categories = ["...", "..."] }',
-    "time": '{ dates = ["YYYY-MM-DD", "YYYY-MM-DD"] }',
+    "day": '{ dates = ["YYYY-MM-DD", "YYYY-MM-DD"] }',
+    "time": '{ times = ["YYYY-MM-DD", "YYYY-MM-DD"] }',
     "": "{ ... }",
 }
-_KINDS = ("number", "category", "date", "private", "none")
-_ASKED = "number, category, date, private or none"
+_KINDS = ("number", "category", "date", "time", "private", "none")
+_ASKED = "number, category, date, time, private or none"
 
 Out = Annotated[str, out_option("Where the schema goes, as TOML.", show_default=True)]
 Ask = Annotated[
@@ -142,8 +144,10 @@ def draft(
 
 def _kind(declared: str) -> str:
     """What a type that a file declares suggests."""
-    if declared.startswith(("date", "timestamp")):
+    if declared.startswith("timestamp"):
         return "time"
+    if declared.startswith("date"):
+        return "day"
     if declared.startswith(("int", "uint", "float", "double", "half", "decimal")):
         return "number"
     return "text" if declared else ""
@@ -212,9 +216,9 @@ def _answer(name: str) -> str:
             values = [value.strip() for value in typer.prompt("  its values, with commas between").split(",")]
             listed = ", ".join('"' + "".join(map(_quote, value)) + '"' for value in values if value)
             return f"{{ categories = [{listed}] }}"
-        case "d":
+        case "d" | "t" as initial:
             first, last = (typer.prompt(f"  {end} day, as 2024-01-31") for end in ("first", "last"))
-            return f'{{ dates = ["{first.strip()}", "{last.strip()}"] }}'
+            return f'{{ {"dates" if initial == "d" else "times"} = ["{first.strip()}", "{last.strip()}"] }}'
         case "p":
             return "{ unlisted = true }"
     return ""

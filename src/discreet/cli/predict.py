@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from discreet.errors import extra
-from discreet.schema import TextForm
 
 with extra("cli"):
     import typer
@@ -91,7 +90,7 @@ def predict(
         many = len(columns[loaded.target])
         told = f"wrote {out}: {many} predictions of {loaded.target}"
         show.as_json({"out": out, "target": loaded.target, "rows": many}) if json else show.say(told)
-    _tell_left_out(data, loaded.design.declaration.text)
+    _tell_left_out(data, loaded.design)
     _tell_unread(data, loaded.design)
 
 
@@ -115,11 +114,11 @@ def _print(columns: dict[str, list[object]]) -> None:
     show.warn(f"... and {many - FIRST:,} more: --out FILE writes all of them.")
 
 
-def _tell_left_out(data: str, text: TextForm) -> None:
+def _tell_left_out(data: str, design: Design) -> None:
     """Predictions stand in the order of the rows; a line that is no row has none."""
     from discreet.encoding.sources import unreadable_lines
 
-    if lines := unreadable_lines(data, text):
+    if lines := unreadable_lines(data, design.declaration.text, tuple(design.features)):
         many = "1 line has" if len(lines) == 1 else f"{len(lines):,} lines have"
         listed = ", ".join(map(str, lines[:SHOWN])) + (", ..." if len(lines) > SHOWN else "")
         show.warn(f"{many} no prediction, because of too few fields or bytes that are no text: {listed}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, o
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import ExplainOption, SchemaFile
 from discreet.cli.waiting import waiting
-from discreet.schema import read_schema
+from discreet.schema import Declaration, Schema, Times, read_schema
 
 __all__ = ["register", "synth"]
 
@@ -70,7 +71,7 @@ def synth(
     from discreet.synthesis import TableSynthesizer
     from discreet.synthesis.drawing import most_rows
 
-    declared = read_schema(schema)
+    declared, timed = _without_times(read_schema(schema))
     estimator = TableSynthesizer(epsilon, delta, engine=engine)
     if explain:
         if rows is None:
@@ -78,6 +79,7 @@ def synth(
         show.say(*str(estimator.explain(declared, n=rows)).splitlines())
         return
     show.note(one_row_note(declared), silent=json)
+    show.note(f"left out: {', '.join(timed)}, because times of day are not modelled" if timed else "", silent=json)
     write = _writer(out)
     if rows is not None:
         whole("rows", rows, low=1, high=most_rows(len(declared.schema)))
@@ -103,6 +105,12 @@ def synth(
     )
     if seed is not None:
         show.say("made with a seed: for tests, not private")
+
+
+def _without_times(declared: Declaration) -> tuple[Declaration, list[str]]:
+    """The declaration without its times, which no synthesizer models, and their names."""
+    timed = [name for name, column in declared.schema.items() if isinstance(column, Times)]
+    return replace(declared, schema=Schema({k: v for k, v in declared.schema.items() if k not in timed})), timed
 
 
 def _writer(out: str) -> Any:

@@ -49,9 +49,9 @@ def open_files(connection: Any, path: str, schema: Schema, columns: list[str], t
     raise ValueError(f"{path!r} has no known ending: {', '.join(_PARQUET + _FEATHER + _TEXT_FILES + _JSON)}.")
 
 
-def unreadable_lines(path: str, text: TextForm) -> list[int]:
-    """The numbers of the lines of a text file that hold no row, none of another file. They are private."""
-    return unreadable_text_lines(path, text) if is_text_file(path) else []
+def unreadable_lines(path: str, text: TextForm, columns: Sequence[str]) -> list[int]:
+    """The numbers of a text file's lines that hold no row of some columns, none of another file. They are private."""
+    return unreadable_text_lines(path, text, columns) if is_text_file(path) else []
 
 
 def is_text_file(path: str) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from discreet.encoding.encoder import Encoded, Encoder
 from discreet.encoding.engines import quietly
 from discreet.encoding.sources import open_source
-from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema, Unlisted
+from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema, Times, Unlisted
 
 __all__ = ["ColumnCounts", "UnitCounts", "UnreadCounts", "count_problems", "count_units", "count_unread_rows"]
 
@@ -67,9 +67,11 @@ def _unread(read: Encoded, name: str, column: Column) -> NDArray[np.bool_]:
 
 def count_problems(data: Any, declared: Declaration) -> list[ColumnCounts]:
     """For each declared column, how its cells meet the declaration."""
+    # a time is looked at as its day
+    days = {name: Dates(one.first, one.last) for name, one in declared.schema.items() if isinstance(one, Times)}
     known = {
         name: column
-        for name, column in declared.schema.items()
+        for name, column in {**declared.schema, **days}.items()
         if name != declared.unit
         and (isinstance(column, (Categories, Dates)) or (isinstance(column, Bounded) and not column.auto))
     }

@@ -89,17 +89,19 @@ def _checked_format(connection: Any, date_format: str) -> str:
     return constant
 
 
-def unreadable_lines(path: str, text: TextForm) -> list[int]:
-    """The numbers of the lines of a text file that hold no row: too few fields, or bytes that are no text.
-    They are private.
+def unreadable_lines(path: str, text: TextForm, columns: Sequence[str]) -> list[int]:
+    """The numbers of the lines of a text file that hold no row of some columns: too few fields, or bytes that are no
+    text. They are private.
     """
     with extra("tables"):
         import duckdb
     connection = duckdb.connect(":memory:")
     separator = text.separator or _separator(path)
-    width = len(header(path, separator))
-    rows = quietly(lambda: _read_text(connection, [path], width, separator, store_rejects=True))
-    quietly(lambda: rows.aggregate("count(*)").fetchall())
+    names = header(path, separator)
+    rows = quietly(lambda: _read_text(connection, [path], len(names), separator, store_rejects=True))
+    # bytes are looked at in the columns that are read alone, here as wherever rows are read
+    read = ", ".join(f"count(column{names.index(name)})" for name in columns if name in names)
+    quietly(lambda: rows.aggregate(read or "count(*)").fetchall())
     found = connection.execute("SELECT DISTINCT line FROM reject_errors ORDER BY line").fetchall()
     return [int(line) for (line,) in found]
 

@@ -31,7 +31,7 @@ __all__ = ["PrivateLinearModel", "Regularized"]
 Array = NDArray[np.float64]
 _UNDECLARED = (
     "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
-    "feature_norm=, the length of a typical row, or bounds=(lower, upper) of the features."
+    "feature_norm=, the length of a typical row, or bounds=[(low, high), ...], a pair for each feature."
 )
 
 

@@ -41,7 +41,7 @@ ASKED = (
 )
 TOGETHER = (
     "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
-    "answers before it. It is not the sum of what was asked: many releases together cost less than one after the other."
+    "answers before it. It is often less than the sum of what was asked: many releases cost less together than alone."
 )
 SEEDED = "made with a seed: not private"
 
@@ -81,9 +81,9 @@ _RULES = {
 
 # What a reader who is no mathematician meets on the page, in the order in which one would ask.
 GLOSSARY = {
-    "ε (epsilon)": "How much everything released can tell about one unit, at most. 0 is nothing; each further 1 lets "
-    "the odds of any statement about the unit grow by a factor of at most 2.7.",
-    "δ (delta)": "The largest chance that the limit on ε fails. It is kept far below one over the number of people.",
+    "ε (epsilon)": "A limit on what everything released can tell about one unit. At 0 it tells nothing. At 1 it can "
+    "change the odds of any statement about the unit by a factor of at most 2.7, at 2 by 2.7 × 2.7, and so on.",
+    "δ (delta)": "The largest chance that the limit ε fails. It is kept far below one over the number of people.",
     "unit": "Who is protected: one record, or all records of one person.",
     "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",
     "book": "A budget: a limit on ε and δ for one data set. Every release is charged to it before the data is read; "
@@ -92,11 +92,12 @@ GLOSSARY = {
     "release": "An answer, a table or a model that left the data with noise. Its cost was written into the book before "
     "the data was read. Nothing is ever refunded.",
     "spent": "What is guaranteed for everything released so far, together, however the questions were chosen. It is "
-    "not the sum of what each release asked for: many together cost far less.",
+    "often less than the sum of what each release asked for: many together cost far less.",
     "accounting rule (filter)": "The theorem that allows releases up to a limit fixed in advance, and refuses the one "
     "that would cross it.",
     "odometer": "A theorem that says, at any moment, what is spent so far, whenever you decide to stop.",
-    "plan": "Events that are declared together before any answer is seen; together they may cost less.",
+    "plan": "Events that are declared together, before any answer is seen. Together they may cost less than "
+    "one after the other.",
     "fingerprint of the last entry (head)": "Number and fingerprint of the ledger's last entry. Kept elsewhere, it "
     "shows whether history was changed.",
 }

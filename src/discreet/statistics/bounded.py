@@ -28,14 +28,18 @@ _WIDEST = 2.0**900  # so that differences and scales stay inside the range of do
 def check_bounds(bounds: object, name: str = "bounds") -> Bounds:
     """Public bounds as two doubles, the lower first; a schema's ``Bounded`` is such a pair.
 
+    Its ``whole`` changes no number of an array: there it says which medians and quantiles there may be.
+
     >>> check_bounds((0, 200_000)), check_bounds(Bounded(0, 120))
     ((0.0, 200000.0), (0.0, 120.0))
     """
     if isinstance(bounds, Bounded):
-        if bounds.auto or bounds.missing != "drop" or bounds.whole:
+        if bounds.auto:
+            raise ValueError(f"{name} is {bounds!r}, which tables find, but an array needs numbers: (low, high).")
+        if bounds.missing != "drop":
             raise ValueError(
-                f"{name} is {bounds!r}, but here bounds are declared, and a missing record is left out; missing= and "
-                "whole= are for tables."
+                f"{name} is {bounds!r}, but a missing number of an array does not count: missing= is for tables. Write "
+                f"{name}=({bounds.low!r}, {bounds.high!r})."
             )
         bounds = (bounds.low, bounds.high)
     if not isinstance(bounds, Sequence) or isinstance(bounds, (str, bytes)) or len(bounds) != 2:

@@ -32,16 +32,11 @@ _STEPS = 1 << 20
 _FINER = 20  # bits by which places are widened, so that many quantiles can share a heap
 
 
-def _pair(bounds: Bounds | Bounded) -> Bounds | Bounded:
-    """Bounds without the word that records are whole, which is the grid's."""
-    return Bounded(bounds.low, bounds.high, missing=bounds.missing) if isinstance(bounds, Bounded) else bounds
-
-
 def _check_grid(statistic: Quantile | Quantiles) -> None:
     """Store the bounds and the grid between them: whole numbers where the bounds say that records are whole."""
     bounds, steps = statistic.bounds, whole("steps", statistic.steps, low=1)
     are_whole = isinstance(bounds, Bounded) and bounds.whole
-    low, high = check_bounds(_pair(bounds))
+    low, high = check_bounds(bounds)
     if are_whole:
         steps = int(high - low)
     if steps > 1 << 32:
@@ -50,7 +45,7 @@ def _check_grid(statistic: Quantile | Quantiles) -> None:
 
 
 def _grid(statistic: Quantile | Quantiles) -> RoundGrid:
-    return RoundGrid(check_bounds(_pair(statistic.bounds)), statistic.steps)
+    return RoundGrid(check_bounds(statistic.bounds), statistic.steps)
 
 
 def _in_range(each: float) -> float:

@@ -128,8 +128,29 @@ def _as_frame(
             shown = {name: _whole_beside_missing(column) for name, column in columns.items()}
             return pd.DataFrame(shown | objects | empty)
         import polars as pl
-    types = {name: pl.Int64 for name in made_whole if _is_empty(columns[name])}
+    types: dict[str, Any] = {name: pl.Int64 for name in made_whole if _is_empty(columns[name])}
+    if not totals.size:
+        types = _types_without_rows(rows, unlisted, answers, after) | types
     return pl.DataFrame(columns, strict=False, schema_overrides=types)
+
+
+def _types_without_rows(
+    rows: GroupedRows, unlisted: Collection[str], answers: Mapping[str, Any], after: Presentation | None
+) -> dict[str, Any]:
+    """The types of private keys, none of which is shown, and of numbers beside them: no value tells them.
+
+    A file's types are public. A frame's may have been taken from a record, so that its keys are text here, whatever
+    their type is (decision 293).
+    """
+    import polars as pl
+
+    kinds: dict[str, Any] = {"text": pl.String, "integer": pl.Int64, "number": pl.Float64}
+    types = {key: kinds[rows.source.kinds[key]] if rows.source.order else pl.String for key in unlisted}
+    types |= {name: pl.Float64 for name, found in answers.items() if getattr(found, "dtype", None) == np.float64}
+    if after is None:
+        return types
+    shown = zip(after.names, zip(*after.rows, strict=True), strict=True)
+    return {name: types[key] for name, nodes in shown for key in types if all(node == Column(key) for node in nodes)}
 
 
 def as_table(facts: Mapping[str, str]) -> str:

@@ -50,6 +50,8 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
         how = "col(...).date.start('month')" if timed else "(col(...) / 10).floor() * 10"
         what = name if expression is None else "..."
         groups = f"date_trunc('month', {what})" if timed else f"FLOOR({what} / 10) * 10"
+        if isinstance(column, Bounded) and column.whole and expression is None:
+            groups = f"FLOOR({what}) or {groups}"
         sql = (
             f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by "
             f"{groups}, or declare it with categories = [...] or range = [first, last]."

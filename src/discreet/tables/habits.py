@@ -33,6 +33,10 @@ LINES = {
     "merge": "write join, or JOIN in SQL: table.join(other)",
     "head": "rows are never shown; the columns are table.schema",
     "tail": "rows are never shown; the columns are table.schema",
+    **dict.fromkeys(
+        ("to_pandas", "to_polars", "to_arrow", "to_csv", "collect"),
+        "rows are never shown; an answer is a frame: table.count().release(epsilon=0.5, book=book).value",
+    ),
     "sample": "rows are never shown; discreet.synthesis makes rows that resemble them",
     "iloc": "rows are never shown; ask for a number of them",
     "loc": "rows are never shown: filter them, table.filter(dp.tables.col('age') >= 18), and ask for a number",

@@ -17,7 +17,7 @@ from discreet.schema import Dates, Schema, Unlisted
 from discreet.tables.calendar import Part, Truncated
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
 from discreet.tables.conditions import Compare, IsIn, Logic
-from discreet.tables.expressions import Expression
+from discreet.tables.expressions import Expression, columns
 from discreet.tables.mistakes import mistake
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
 from discreet.tables.texts import Contains, Joined, Length, Like, TextFunction
@@ -137,12 +137,26 @@ def _fit_to_types(node: Node, schema: Schema, texts: Collection[str]) -> Node:
                 )
             if not all(-6e10 < end < 2.5e11 for end in inner.bounds(schema)):
                 raise ValueError("The date lies beyond the calendar's years 70 to 9890, by its declared bounds.")
+            _refuse_time_of_days(node, inner, schema)
         case Among(inner=inner, listed=listed) | Lookup(inner=inner, keys=listed):
             if not listed or {isinstance(value, str) for value in listed} != {inner.kind(schema) == "text"}:
                 raise ValueError(
                     "The listed values are not of the kind of what is looked up: all text, or all numbers."
                 )
     return node
+
+
+def _refuse_time_of_days(node: Part | Truncated, inner: Node, schema: Schema) -> None:
+    """Refuse the hour of a column that is declared as days, which would be 0 in each row, whatever the cells say."""
+    step = node.name if isinstance(node, Part) else node.step
+    days = sorted(name for name in columns(Expression(inner)) if isinstance(schema[name], Dates))
+    if step in ("hour", "minute") and days and _whole_days(inner, schema):
+        said = f"Column {days[0]!r} is declared as days, which have no {step}: declare "
+        first, last = schema[days[0]].first, schema[days[0]].last  # type: ignore[union-attr]
+        raise mistake(
+            f"{said}it as Times('{first}', '{last}').",
+            f'{said}{days[0]} = {{ times = ["{first}", "{last}"] }}.',
+        )
 
 
 def condition_of(node: Node, schema: Schema) -> Node:

@@ -13,6 +13,8 @@ Decision 416.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -26,6 +28,8 @@ with extra("torch"):
 
 __all__ = ["made_up_batch", "run_plainly"]
 
+_SIZE = r"\(torch\.Size\(\[([0-9, ]*)\]\)\)"
+_SHAPES = rf"(?:Using a t|T)arget size {_SIZE}"  # what torch's losses say of shapes that differ
 ROWS = 2
 LENGTH = 4  # of a made-up sequence: models take any that is short
 
@@ -93,15 +97,36 @@ def run_plainly(model: nn.Module, backward: Callable[[], None]) -> None:
     """Run a forward and a backward pass, and leave no trace: not in buffers, gradients or generators."""
     before = {name: value.clone() for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     try:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+            warnings.filterwarnings("error", _SHAPES)  # a loss that only warns of shapes compares records with others
             backward()
     except DiscreetError:
         raise
     except Exception as error:
-        raise ValueError(_reason("Model and loss do not run on two made-up records", error)) from None
+        whole = _reason("Model and loss do not run on two made-up records", error)
+        raise ValueError(_shapes_that_differ(str(error)) or whole) from None
     finally:
         model.load_state_dict(before, strict=False)
         model.zero_grad(set_to_none=True)
+
+
+def _shapes_that_differ(reason: str) -> str:
+    """What to write where labels and what the model gives differ in shape, by torch's words; nothing elsewhere."""
+    shapes = re.match(f"{_SHAPES}.*input size {_SIZE}", reason)
+    if shapes is None:
+        return ""
+    label, output = ([int(size) for size in part.split(",") if size.strip()] for part in shapes.groups())
+    match len(output) - len(label):
+        case 1 if output == [*label, 1]:
+            how = "labels need one dimension more, as y.unsqueeze(-1), or the model one less, as model(x).squeeze(-1)"
+        case -1 if label == [*output, 1]:
+            how = "labels need one dimension less, as y.squeeze(-1), or the model one more, as model(x).unsqueeze(-1)"
+        case _:
+            how = "give labels the shape of what the model gives"
+    return (
+        f"Of two made-up records the model gives a tensor of shape {output}, but the labels have {label}, so that the "
+        f"loss compares records with one another: {how}. Nothing was charged."
+    )
 
 
 def _reason(what: str, error: Exception) -> str:
