@@ -16,6 +16,7 @@ from __future__ import annotations
 from discreet.inference.anova import Anova, anova
 from discreet.inference.any_test import TestOfTests
 from discreet.inference.chi_squared import GoodnessOfFit, Independence, goodness_of_fit, independence
+from discreet.inference.coefficients import contrast, joint
 from discreet.inference.columns import Samples
 from discreet.inference.comparison import ColumnComparison, compare
 from discreet.inference.correlation import Correlation, correlation
@@ -57,11 +58,13 @@ __all__ = [
     "anova",
     "average_effect",
     "compare",
+    "contrast",
     "correlation",
     "epsilon_needed",
     "forest_plot",
     "goodness_of_fit",
     "independence",
+    "joint",
     "kaplan_meier",
     "kolmogorov_smirnov",
     "log_rank",

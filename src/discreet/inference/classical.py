@@ -24,6 +24,7 @@ __all__ = [
     "chi_squared_law",
     "largest_noise",
     "normal_law",
+    "normal_tail",
     "pearson",
     "rank_sum",
     "student",
@@ -101,7 +102,16 @@ def chi_squared_law(statistic: Array, expected: Array, free: int) -> tuple[Array
 
 def normal_law(statistic: Array, alternative: str, expected: Array) -> tuple[Array, Array]:
     """The p-value of a standard normal statistic, and whether every count it is made of expects enough."""
-    return _tail(stats.norm(), statistic, alternative), _expect_enough(expected)
+    return normal_tail(statistic, alternative), _expect_enough(expected)
+
+
+def normal_tail(statistic: Array, alternative: str) -> Array:
+    """The p-value of a standard normal statistic.
+
+    >>> float(normal_tail(np.array(0.0), "greater"))
+    0.5
+    """
+    return _tail(stats.norm(), statistic, alternative)
 
 
 def rank_sum(counts: Array, alternative: str) -> tuple[Array, Array]:
