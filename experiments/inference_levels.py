@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from discreet import datasets, inference
 from discreet.inference.hypothesis import NoisyTest
 from discreet.inference.noisy_tables import draw_tables
-from experiments import _results
+from experiments import _data, _results
 
 RUNS = int(os.environ.get("DISCREET_RUNS", "10000"))
 LEVEL, EPSILONS, BLOCK = 0.05, (0.1, 1.0, 10.0), 200
@@ -194,19 +194,43 @@ def exact_level(shape: Shape, epsilon: float, runs: int) -> tuple[float, float, 
     return float((p_values <= LEVEL).mean()), float(held.mean()), 0.0
 
 
-def real_columns(runs: int) -> list[list[str]]:
-    """How often intervals hold the truth of a population that is Adult, from which records are drawn with replacement:
-    the mean of a column, and by how much it differs between men and women.
-    """
-    people, rng, rows = datasets.adult().train, np.random.default_rng(1), []
+def populations() -> list[tuple[str, tuple[float, float], list[Array]]]:
+    """Columns of Adult, PUMS and the warfarin patients, with public bounds, each of two groups."""
+    people, census, patients = datasets.adult().train, _data.pums(), _data.warfarin()
     sex = np.asarray(people["sex"])
-    for name in ("age", "education_num", "hours_per_week", "capital_loss"):
-        low, high = datasets.census.BOUNDS[name]
-        values = np.asarray(people[name], float)
-        parts = [values[sex == label] for label in ("Male", "Female")]
-        places = [np.clip((part - low) / (high - low), 0, 1) for part in (values, *parts)]
+    found = [
+        (
+            f"Adult, {name}",
+            datasets.census.BOUNDS[name],
+            np.asarray(people[name], float),
+            sex == "Male",
+            sex == "Female",
+        )
+        for name in ("age", "education_num", "hours_per_week", "capital_loss")
+    ]
+    married = census["married"]
+    found += [
+        (f"PUMS, {name}", bounds, census[name].astype(float), married == 1, married == 0)
+        for name, bounds in (("age", (0, 100)), ("educ", (1, 16)), ("income", (0, 200_000)))
+    ]
+    gender = patients["Gender"]
+    for name, bounds in (("Height (cm)", (140, 200)), ("Weight (kg)", (40, 140))):
+        known = np.array([entry not in ("NA", "") for entry in patients[name]])
+        values = np.where(known, patients[name], "0").astype(float)
+        found.append((f"warfarin, {name}", bounds, values, known & (gender == "male"), known & (gender == "female")))
+    return [(name, bounds, [values[first], values[second]]) for name, bounds, values, first, second in found]
+
+
+def real_columns(runs: int) -> list[list[str]]:
+    """How often intervals hold the truth of a population that is a real file, from which records are drawn with
+    replacement: the mean of a column, and by how much it differs between two groups.
+    """
+    rng, rows = np.random.default_rng(1), []
+    for name, (low, high), groups in populations():
+        everybody = np.concatenate(groups)
+        places = [np.clip((part - low) / (high - low), 0, 1) for part in (everybody, *groups)]
         means = [low + (high - low) * float(part.mean()) for part in places]
-        for kind, groups, truth, null in (
+        for kind, parts, truth, null in (
             (inference.OneSample, places[:1], means[0], (low + high) / 2),
             (inference.Welch, places[1:], means[1] - means[2], 0.0),
         ):
@@ -214,7 +238,7 @@ def real_columns(runs: int) -> list[list[str]]:
             for epsilon in EPSILONS:
                 test, held = kind(bounds=(low, high), null=null, epsilon=epsilon, **QUICK), 0
                 for _ in range(0, runs, BLOCK):
-                    exact = np.stack([triples(rng.choice(part, (BLOCK, 500))) for part in groups], axis=1)
+                    exact = np.stack([triples(rng.choice(part, (BLOCK, 500))) for part in parts], axis=1)
                     outcome = test.infer(test.expose(exact, rng))
                     held += int(((outcome.low <= truth) & (truth <= outcome.high)).sum())
                 figures.append(f"{100 * held / (-(-runs // BLOCK) * BLOCK):.1f}")
@@ -254,8 +278,8 @@ def main(quick: bool = False) -> None:
     ):
         _results.show(title, header, rows_of(table, part))
         _results.write_table("inference_levels", header, rows_of(table, part), mark=mark)
-    header, rows = ["Adult, 500 records a group", "ε = 0.1 / 1 / 10"], real_columns(min(runs, 4_000))
-    _results.show("the 95 % interval holds the truth of Adult, in %", header, rows)
+    header, rows = ["500 records a group", "ε = 0.1 / 1 / 10"], real_columns(min(runs, 4_000))
+    _results.show("the 95 % interval holds the truth of a real column, in %", header, rows)
     _results.write_table("inference_levels", header, rows, mark="real")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.inference import TestOfTests, Welch
+from discreet.inference import MannWhitney, TestOfTests, TwoProportions, Welch
 from discreet.inference.simulation import noise_like
 from experiments.inference_levels import SHAPES, STUDIES, exact_level, level
 
@@ -82,3 +82,52 @@ def test_the_test_of_tests_holds_its_level():
     noisy = rng.binomial(50, 0.2, 300) + jumps[0] - jumps[1] + rng.random(300) - 0.5
     rejected = np.mean([test.answer(float(z)).p_value <= 0.05 for z in noisy])
     assert rejected <= binom.isf(FALSE_ALARM, 300, 0.05) / 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confident(Welch):
+    """Takes a variance that its noise hides for what it seems to be."""
+
+    def moments(self, noisy, centre=None):
+        moments = Welch.moments(self, noisy, centre)
+        c = np.clip(moments.mean if centre is None else centre, 0.0, 1.0)
+        squares = noisy[..., 0] * c**2 + noisy[..., 1] * (c**2 - c) + noisy[..., 2] * (1 - c) ** 2
+        variance = np.maximum(squares, 0.0) / np.maximum(moments.size - (centre is None), 1.0)
+        error = moments.error + (variance - moments.variance) / moments.size
+        return moments._replace(variance=variance, error=error)
+
+
+def narrow(rng, runs):
+    """Two groups whose records lie as close together, beside their bounds, as the noise on their variance at ε = 10."""
+    values = np.clip(0.5 + 0.006 * rng.standard_normal((runs, 2, 400)), 0, 1)
+    return np.stack([((1 - values) ** 2).sum(-1), (2 * values * (1 - values)).sum(-1), (values**2).sum(-1)], axis=-1)
+
+
+@pytest.mark.parametrize(("kind", "holds"), [(Welch, True), (Confident, False)])
+def test_a_variance_that_noise_hides_is_not_taken_for_nothing(kind, holds):
+    """It was: a true hypothesis was rejected in 9 % at a level of 5 %, and that is seen."""
+    test, rng = kind(bounds=(0, 1), epsilon=10.0, simulations=19), np.random.default_rng(3)
+    p_values = test.infer(test.expose(narrow(rng, 2 * RUNS), rng)).p_value
+    limit = binom.isf(FALSE_ALARM if holds else 1e-3, 2 * RUNS, 0.05) / (2 * RUNS)
+    assert ((p_values <= 0.05).mean() <= limit) == holds
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+def test_a_one_sided_test_of_ranks_holds_its_level_where_sizes_are_noisy(alternative):
+    """A group of 30 beside one of 240, all in one bin: the side on which the size looks too small was 7 %."""
+    test = MannWhitney(bins=tuple(range(9)), epsilon=1.0, alternative=alternative, simulations=19)
+    rng, runs = np.random.default_rng(4), 4_000
+    exact = np.zeros((runs, 2, 8))
+    exact[:, 0, 0], exact[:, 1, 0] = 30, 240
+    rejected = (test.infer(test.expose(exact, rng)).p_value <= 0.05).mean()
+    assert rejected <= binom.isf(FALSE_ALARM, runs, 0.05) / runs
+
+
+def test_an_interval_holds_where_a_cell_happens_to_be_empty():
+    """Groups of 5 and of 40, of which half are 1: 88 % of intervals held without a record more in each group."""
+    test, rng, runs = TwoProportions(epsilon=10.0, simulations=199), np.random.default_rng(5), 1_000
+    ones = rng.binomial([5, 40], 0.5, (runs, 2))
+    exact = np.stack([np.array([5, 40]) - ones, ones], axis=-1).astype(float)
+    outcome = test.infer(test.expose(exact, rng))
+    held = ((outcome.low <= 0) & (outcome.high >= 0)).mean()
+    assert held >= 1 - binom.isf(FALSE_ALARM, runs, 0.05) / runs

@@ -148,6 +148,7 @@ OPERATIONS = [
         VALUES,
         VALUES[:-1],
     ),
+    column_case("QuantileTest", lambda: i.QuantileTest(bins=(0, 5, 10), epsilon=1.0, **QUICK), VALUES, VALUES[:-1]),
     table_case(
         "Independence", lambda: i.Independence(rows=(0, 1), columns=(0, 1), epsilon=1.0, **QUICK), GROUPS, FLAGS
     ),

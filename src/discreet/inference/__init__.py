@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from discreet.inference.anova import Anova, anova
 from discreet.inference.any_test import TestOfTests
+from discreet.inference.cells import difference, ratio
 from discreet.inference.chi_squared import GoodnessOfFit, Independence, goodness_of_fit, independence
+from discreet.inference.coefficients import contrast, joint
 from discreet.inference.columns import Samples
 from discreet.inference.comparison import ColumnComparison, compare
 from discreet.inference.correlation import Correlation, correlation
@@ -26,6 +28,7 @@ from discreet.inference.log_rank import LogRank, log_rank
 from discreet.inference.means import OneSample, Paired, Welch, one_sample, paired, welch
 from discreet.inference.planning import epsilon_needed, power, sample_size
 from discreet.inference.proportions import Proportion, proportion
+from discreet.inference.quantiles import QuantileTest, quantile_interval
 from discreet.inference.ranks import KolmogorovSmirnov, MannWhitney, kolmogorov_smirnov, mann_whitney
 from discreet.inference.several import AlphaSpending, adjust
 from discreet.inference.survival import KaplanMeier, SurvivalCurve, kaplan_meier
@@ -47,6 +50,7 @@ __all__ = [
     "OneSample",
     "Paired",
     "Proportion",
+    "QuantileTest",
     "ReleasedTest",
     "Samples",
     "SurvivalCurve",
@@ -57,11 +61,14 @@ __all__ = [
     "anova",
     "average_effect",
     "compare",
+    "contrast",
     "correlation",
+    "difference",
     "epsilon_needed",
     "forest_plot",
     "goodness_of_fit",
     "independence",
+    "joint",
     "kaplan_meier",
     "kolmogorov_smirnov",
     "log_rank",
@@ -71,6 +78,8 @@ __all__ = [
     "power",
     "power_curve",
     "proportion",
+    "quantile_interval",
+    "ratio",
     "sample_size",
     "survival_plot",
     "two_proportions",

@@ -8,8 +8,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.errors import choice
+from discreet.inference.classical import welch_anova
+from discreet.inference.columns import Samples
+from discreet.inference.group_means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
 from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, conclude, spell_test
-from discreet.inference.means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
 from discreet.inference.simulation import Array, public_generator, tail_probability
 from discreet.mechanisms.parameters import store
 from discreet.statistics.bounded import Bounds
@@ -62,8 +64,9 @@ class Anova(GroupMeans):
     def infer(self, noisy: Array) -> Outcome:
         """A weighted sum of squares between groups, against its simulated law."""
         statistic, moments, centre = self._between(noisy)
-        assumed = moments._replace(mean=np.clip(centre, 0.0, 1.0))
-        simulated, _, _ = self._between(self.simulate(assumed, self.simulations, public_generator()))
+        simulated, _, _ = self._between(
+            self.simulate(moments._replace(mean=np.clip(centre, 0.0, 1.0)), self.simulations, public_generator())
+        )
         simulated *= self._caution**2  # a square
         p_value = tail_probability(statistic, simulated)
         apart = (moments.mean - centre) ** 2
@@ -71,6 +74,11 @@ class Anova(GroupMeans):
         quantile = np.quantile(simulated, self.confidence, axis=-1, method="higher")
         reach = np.sqrt(apart.mean(-1)) + np.sqrt(quantile * moments.error.max(-1) / self.count)
         high, enough = self.width * reach, np.asarray(self._enough(moments.size, 3).all(-1))
+        own = self.moments(noisy)
+        exact = welch_anova(own.mean, own.variance / own.size, own.size)
+        statistic, p_value = (
+            np.where(self._is_quiet(noisy), *each) for each in zip(exact, (statistic, p_value), strict=True)
+        )
         return conclude(Outcome(statistic, p_value, self.width * effect, 0.0 * high, high, enough))
 
     def _between(self, noisy: Array) -> tuple[Array, Moments, Array]:
@@ -92,8 +100,6 @@ def anova(*samples: Any, bounds: Bounds, **asked: Unpack[AskedOfTest]) -> Releas
     >>> anova([1.0, 3.0] * 200, [2.0, 2.5] * 200, [0.0, 4.0] * 200, bounds=(0, 5), epsilon=1.0, rng=1).p_value < 0.05
     True
     """
-    from discreet.inference.columns import Samples
-
     if len(samples) == 1:
         raise ValueError("There is one sample: give the samples one by one: anova(a, b, bounds=...).")
     return ask_test(Anova, Samples(samples), asked, bounds=bounds, groups=tuple(range(len(samples))))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from discreet.errors import choice, number
+from discreet.inference.classical import chi_squared_law
 from discreet.inference.columns import check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
 from discreet.inference.noisy_tables import TableTest, draw_tables
@@ -36,7 +37,9 @@ class ChiSquared(TableTest):
         _ = self.mechanism
 
     def _distance(self, counts: Array, expected: Array) -> Array:
-        return np.asarray(((counts - expected) ** 2 / (expected + self.mechanism.deviation**2)).sum((-1, -2)))
+        # without noise a cell may expect nothing: what is in it then is infinitely far
+        variance = np.maximum(expected + self.mechanism.deviation**2, 1e-300)
+        return np.asarray(((counts - expected) ** 2 / variance).sum((-1, -2)))
 
     def _large_enough(self, noisy: Array) -> Array:
         """Nothing is divided by a noisy size: where there are few records the statistic is that of noise."""
@@ -90,6 +93,11 @@ class GoodnessOfFit(ChiSquared):
     def statistic(self, counts: Array) -> Array:
         """The distance of the counts from what is expected."""
         return self._distance(counts, np.maximum(counts.sum(-1, keepdims=True), 1.0) * self.probabilities)
+
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """Pearson's."""
+        expected = counts.sum(-1, keepdims=True) * self.probabilities
+        return chi_squared_law(self.statistic(counts), expected, len(self.probabilities) - 1)
 
     def null_law(self, counts: Array) -> Array:
         """The public probabilities."""
@@ -163,6 +171,11 @@ class Independence(ChiSquared):
     def statistic(self, counts: Array) -> Array:
         """The distance of the counts from the products of their margins."""
         return self._distance(counts, _products(counts))
+
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """Pearson's, without Yates's correction."""
+        rows, columns = self.shape
+        return chi_squared_law(self.statistic(counts), _products(counts), (rows - 1) * (columns - 1))
 
     def null_law(self, counts: Array) -> Array:
         """Each row has the columns' shares."""

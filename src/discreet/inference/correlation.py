@@ -9,7 +9,9 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import numpy as np
 
 from discreet.errors import number
+from discreet.inference.classical import pearson, unnoticeable
 from discreet.inference.columns import NUMBERS, check_columns, read_columns
+from discreet.inference.group_means import HIDDEN
 from discreet.inference.hypothesis import (
     FEWEST,
     AskedOfTest,
@@ -64,6 +66,8 @@ class Correlation(NoisyTest):
     effect_name = "correlation"
     assumes: ClassVar[str] = "Independent records; the interval supposes joint normality."
 
+    _fewest_records: ClassVar[int] = 10
+
     def __post_init__(self) -> None:
         self._check_test()
         if not isinstance(self.bounds, (tuple, list)) or len(self.bounds) != 2:
@@ -100,7 +104,8 @@ class Correlation(NoisyTest):
         margins = np.stack([noisy.sum(-1), noisy.sum(-2)], axis=-2)
         mean = np.clip((margins[..., 1] / 2 + margins[..., 2]) / size[..., None], 0.0, 1.0)
         line, parabola = _about(mean)
-        squares = np.maximum((margins * parabola).sum(-1), 0.0) / size[..., None]
+        hidden = HIDDEN * self._noise_on_squares(mean)
+        squares = np.maximum((margins * parabola).sum(-1), hidden) / size[..., None]
         product = np.einsum("...i,...ij,...j->...", line[..., 0, :], noisy, line[..., 1, :]) / size
         return _Products(size, mean, squares, product)
 
@@ -123,13 +128,22 @@ class Correlation(NoisyTest):
         low, high = np.tanh(np.arctanh(effect) - reach), np.tanh(np.arctanh(effect) + reach)
         known = self._spreads_are_known(found)
         low, high = np.where(known, low, -1.0), np.where(known, high, 1.0)
+        products = np.sqrt(found.size * found.squares.prod(-1))[..., None]
+        quiet = unnoticeable(self.mechanism, 9, found.size[..., None] * found.squares, products)
+        exact = pearson(effect, found.size, self.alternative, self.confidence)
+        simulated = (statistic, p_value, low, high)
+        statistic, p_value, low, high = (np.where(quiet, *each) for each in zip(exact, simulated, strict=True))
         return conclude(Outcome(statistic, p_value, effect, low, high, self._enough(found.size, 9)))
 
     def _spreads_are_known(self, found: _Products) -> Array:
         """Whether both variances are far enough above their noise to be divided by; else the interval is everything."""
-        _, parabola = _about(found.mean)
-        noise = self.mechanism.deviation * np.sqrt(3 * (parabola**2).sum(-1))
-        return np.asarray((found.size[..., None] * found.squares >= FEWEST * noise).all(-1))
+        squares = found.size[..., None] * found.squares
+        return np.asarray((squares >= FEWEST * self._noise_on_squares(found.mean)).all(-1))
+
+    def _noise_on_squares(self, mean: Array) -> Array:
+        """The deviation of the noise on the sum of squares about a mean: of three totals, each of three cells."""
+        _, parabola = _about(mean)
+        return np.asarray(self.mechanism.deviation * np.sqrt(3 * (parabola**2).sum(-1)))
 
     def _simulate(self, found: _Products, correlation: Array) -> Array:
         """Noisy totals of normal records: their sums of squares and products are Wishart's, by Bartlett's triangle."""

@@ -42,7 +42,10 @@ __all__ = [
 Alternative = Literal["two-sided", "greater", "less"]
 
 SIMULATIONS = 9_999  # so that a p-value is known to 0.002 at 0.05
-NOT_ENOUGH = "The noise on the number of records is too large beside it: nothing can be concluded, and p is 1."
+NOT_ENOUGH = (
+    "The noise on the number of records is too large beside it, or they are too few: nothing can be concluded, and p "
+    "is 1."
+)
 FEWEST = 5.0  # deviations of its noise that a noisy number of records has to have before anything is divided by it
 _SMALLEST_POWER = 2.0  # times the level, below which a test is no better than a coin
 
@@ -77,8 +80,8 @@ class HypothesisTest:
     """The answer of a test: all of it is post-processing of noisy totals.
 
     ``effect``, which ``effect_name`` names, is what the interval is of, on both sides of it also where the test is
-    one-sided; ``assumes`` what the p-value stands on; ``note`` says why there is none; ``bias`` by how much clipping
-    may have moved the effect, which the interval does not hold.
+    one-sided; ``assumes`` what the p-value stands on; ``note`` says why there is none, or why to be careful; ``bias``
+    by how much clipping may have moved the effect, which the interval does not hold.
     """
 
     statistic: float
@@ -135,6 +138,7 @@ class NoisyTest(AdditiveStatistic):
     # By how much a simulated null law is widened, since what is unknown in it was itself read off noisy totals: 5 % is
     # then 4.6 % where that does not matter (decision 550).
     _caution: ClassVar[float] = 1.02
+    _fewest_records: ClassVar[int] = 2  # in a group, beyond what its noise asks for
 
     def _check_test(self) -> None:
         self._check()
@@ -188,7 +192,7 @@ class NoisyTest(AdditiveStatistic):
         """The test's answer."""
         *shown, enough = (float(part) for part in self.infer(np.asarray(noisy, np.float64)))
         statistic, p_value, effect, low, high = shown
-        note = "" if enough else NOT_ENOUGH
+        note = self.caveat(np.asarray(noisy, np.float64)) if enough else NOT_ENOUGH
         return HypothesisTest(
             statistic,
             p_value,
@@ -200,9 +204,13 @@ class NoisyTest(AdditiveStatistic):
             effect_name=self.effect_name,
         )
 
+    def caveat(self, noisy: Array) -> str:
+        """What noisy totals say of how far the answer can be relied on; nothing, as a rule."""
+        return ""
+
     def _enough(self, sizes: Array, cells: int) -> Array:
         """Whether noisy numbers of records, sums of so many cells, are far enough above their noise."""
-        return np.asarray(sizes >= 2 + FEWEST * self.mechanism.deviation * math.sqrt(cells))
+        return np.asarray(sizes >= self._fewest_records + FEWEST * self.mechanism.deviation * math.sqrt(cells))
 
 
 def warn_of_no_power(power: float, alpha: float) -> None:

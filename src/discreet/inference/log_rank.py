@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.errors import number, whole
+from discreet.inference.classical import normal_law
 from discreet.inference.columns import check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
 from discreet.inference.noisy_tables import TableTest, draw_tables
@@ -101,6 +102,18 @@ class LogRank(TableTest):
         """The studentised score."""
         score, sampling, noise = self._score(counts)
         return np.asarray(score / np.sqrt(np.maximum(sampling + noise, 1e-12)))
+
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """Mantel's test: the normal law with hypergeometric variances."""
+        table = self._by_period(counts)
+        at_risk = np.cumsum(table.sum(-1)[..., ::-1], axis=-1)[..., ::-1]
+        both, events = at_risk.sum(-2), table[..., 0].sum(-2)
+        share = at_risk[..., 0, :] / np.maximum(both, 1.0)
+        variance = share * (1 - share) * events * (both - events) / np.maximum(both - 1, 1.0)
+        score = (table[..., 0, :, 0] - share * events).sum(-1)
+        expected = np.stack([(share * events).sum(-1), ((1 - share) * events).sum(-1)], axis=-1)
+        statistic = score / np.sqrt(np.maximum(variance.sum(-1), 1e-12))
+        return normal_law(statistic, self.alternative, expected[..., None])
 
     def effect(self, counts: Array) -> Array:
         """The logarithm of the hazard ratio."""

@@ -1,124 +1,23 @@
-r"""Tests of means: one sample, two samples (Welch), pairs; and what they share with the analysis of variance.
-
-Of each group the totals of (1-t)², 2t(1-t) and t² are released, t the place of a record between its bounds: they are
-not negative and add up to 1, so one record moves all totals of all groups together by exactly 1 in L1 (see
-``statistics.Variance``). They hold the private number of records, the mean and the variance for the price of a count.
-"""
+"""Tests of means: one sample, two samples (Welch), pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.errors import number, positive
+from discreet.errors import number
+from discreet.inference.classical import student
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.hypothesis import AskedOfTest, NoisyTest, Outcome, ReleasedTest, ask_test, conclude, spell_test
+from discreet.inference.group_means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
+from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, conclude, spell_test
 from discreet.inference.simulation import Array, public_generator, tail_probability, toward
 from discreet.mechanisms.parameters import store
-from discreet.mechanisms.records import check_column
-from discreet.statistics.bounded import Bounds, check_bounds
+from discreet.statistics.bounded import Bounds
 from discreet.statistics.partition import Partition
-from discreet.statistics.variances import Variance
 
-__all__ = ["GroupMeans", "Moments", "OneSample", "Paired", "Welch", "one_sample", "paired", "welch"]
-
-
-class Moments(NamedTuple):
-    """Of groups, in units of the bounds: sizes, means, variances of a record, and variances of the means."""
-
-    size: Array
-    mean: Array
-    variance: Array
-    error: Array
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupMeans(NoisyTest):
-    """Means of bounded records in public groups, of private sizes."""
-
-    bounds: Bounds
-
-    assumes: ClassVar[str] = "Independent records; the sums of a group are near to normal."
-
-    _caution: ClassVar[float] = 1.03  # sizes and variances are both unknown
-
-    def __post_init__(self) -> None:
-        self._check_test()
-        store(self, bounds=check_bounds(self.bounds))
-        check_bounds(self.record_bounds, "bounds of what is averaged")
-        _ = self.mechanism
-
-    @property
-    def count(self) -> int:
-        """How many groups there are."""
-        return 1
-
-    @property
-    def record_bounds(self) -> Bounds:
-        """Of what a mean is taken of: of the values."""
-        return self.bounds
-
-    @property
-    def width(self) -> float:
-        """Of these bounds."""
-        return self.record_bounds[1] - self.record_bounds[0]
-
-    @property
-    def _moves(self) -> tuple[Fraction, Fraction, int]:
-        moved = Fraction(2 if self._replace else 1)
-        return moved, moved, 3 * self.count
-
-    def totals(self, values: Any) -> Array:
-        """The exact totals, a row a group. Private."""
-        return np.stack([self._triple(part) for part in self.parts(values)])
-
-    def _triple(self, part: Any) -> Array:
-        return np.asarray(Variance(bounds=self.record_bounds, epsilon=1.0).totals(part))
-
-    def parts(self, values: Any) -> list[Any]:
-        """The records of each group. Private."""
-        return [values]
-
-    def moments(self, noisy: Array, centre: Array | None = None) -> Moments:
-        """What noisy totals say of each group, with deviations from ``centre`` (its own mean if none is given).
-
-        From a given centre all of it but the mean is linear in the totals, so that noise does not bend it.
-        """
-        size = np.maximum(noisy.sum(-1), 1.0)
-        mean = (noisy[..., 1] / 2 + noisy[..., 2]) / size
-        c = np.clip(mean if centre is None else centre, 0.0, 1.0)
-        # t - c = -c (1-t)² + (½ - c) 2t(1-t) + (1 - c) t², and (t - c)² likewise
-        squares = noisy[..., 0] * c**2 + noisy[..., 1] * (c**2 - c) + noisy[..., 2] * (1 - c) ** 2
-        variance = np.maximum(squares, 0.0) / np.maximum(size - (centre is None), 1.0)
-        noise = self.mechanism.deviation**2 * (c**2 + (0.5 - c) ** 2 + (1 - c) ** 2)
-        return Moments(size, mean, variance, (size * variance + noise) / size**2)
-
-    def simulate(self, moments: Moments, runs: int, generator: np.random.Generator) -> Array:
-        """Noisy totals of normal records with these moments: a sum and a sum of squares, drawn as such."""
-        size, mean, variance = (np.broadcast_to(part[..., None, :], _with_runs(part, runs)) for part in moments[:3])
-        total = size * mean + np.sqrt(size * variance) * generator.standard_normal(size.shape)
-        squares = variance * generator.chisquare(np.maximum(size - 1, 1.0)) + total**2 / size
-        exact = np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1)
-        return self.expose(exact, generator)
-
-    def suppose(self, n: int, effect: float, sd: float | None, runs: int, generator: np.random.Generator) -> Array:
-        """Groups of equal size of normal records; of the deviation of a uniform one if none is supposed."""
-        spread = (self.width / 12**0.5 if sd is None else positive("sd", sd)) / self.width
-        size = np.full((runs, self.count), max(1.0, n / self.count))
-        total = size * self._supposed_means(effect) + np.sqrt(size) * spread * generator.standard_normal(size.shape)
-        squares = spread**2 * generator.chisquare(np.maximum(size - 1, 1.0)) + total**2 / size
-        return np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1)
-
-    def _supposed_means(self, effect: float) -> Array:
-        """Means of the groups, as places between the bounds, evenly around their middle and ``effect`` apart."""
-        return np.asarray(0.5 + np.linspace(0.5, -0.5, self.count) * effect / self.width)
-
-
-def _with_runs(part: Array, runs: int) -> tuple[int, ...]:
-    return (*part.shape[:-1], runs, part.shape[-1])
+__all__ = ["OneSample", "Paired", "Welch", "one_sample", "paired", "welch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,16 +68,26 @@ class OneSample(GroupMeans):
         centre = self._centre(noisy, null)
         moments = self.moments(noisy, centre)
         statistic = _studentise(moments, contrast, null)
-        assumed = moments._replace(mean=np.clip(centre, 0.0, 1.0))
-        law = self.simulate(assumed, self.simulations, public_generator())
+        law = self.simulate(moments._replace(mean=np.clip(centre, 0.0, 1.0)), self.simulations, public_generator())
         simulated = self._caution * _studentise(self.moments(law, self._centre(law, null)), contrast, null)
         p_value = tail_probability(toward(statistic, self.alternative), toward(simulated, self.alternative))
         quantile = np.quantile(np.abs(simulated), self.confidence, axis=-1, method="higher")
         low, high = self._interval(noisy, quantile, contrast)
-        effect, scale = (moments.mean * contrast).sum(-1), self.width
-        enough = np.asarray(self._enough(moments.size, 3).all(-1))
-        effect, low, high = (self._origin + scale * end for end in (effect, low, high))
-        return conclude(Outcome(statistic, p_value, effect, low, high, enough))
+        effect = (moments.mean * contrast).sum(-1)
+        outcome = Outcome(statistic, p_value, effect, low, high, np.asarray(self._enough(moments.size, 3).all(-1)))
+        outcome = self._without_noise(null, contrast, noisy, outcome)
+        effect, low, high = (self._origin + self.width * end for end in outcome[2:5])
+        return conclude(outcome._replace(effect=effect, low=low, high=high))
+
+    def _without_noise(self, null: float, contrast: Array, noisy: Array, simulated: Outcome) -> Outcome:
+        """Student's test where the noise is lost in the sampling error, and what was simulated elsewhere."""
+        moments, quiet = self.moments(noisy), self._is_quiet(noisy)
+        if not quiet.any():
+            return simulated
+        effect, errors = (moments.mean * contrast).sum(-1), moments.variance / moments.size * contrast**2
+        statistic, p_value, reach = student(effect, null, errors, moments.size, self.alternative, self.confidence)
+        exact = (statistic, p_value, effect, effect - reach, effect + reach, simulated.enough)
+        return Outcome(*(np.where(quiet, *each) for each in zip(exact, simulated, strict=True)))
 
     def _interval(self, noisy: Array, quantile: Array, contrast: Array) -> tuple[Array, Array]:
         """The contrasts that the quantile of the studentised mean does not refute; of two groups, by their intervals'
@@ -315,32 +224,6 @@ class Welch(OneSample):
     def largest_effect(self) -> float:
         """Half of the bounds' width."""
         return self._toward(self.width / 2)
-
-
-def common_mean(moments: Moments, shift: Array | float = 0.0) -> Array:
-    """The mean that all groups have, but for ``shift``, where the null hypothesis holds."""
-    weight = 1 / np.maximum(moments.error, 1e-300)
-    mean = ((moments.mean - shift) * weight).sum(-1, keepdims=True) / weight.sum(-1, keepdims=True)
-    return np.asarray(np.broadcast_to(mean, moments.mean.shape) + shift)
-
-
-def check_grouped(data: Any, groups: tuple[Any, ...]) -> None:
-    """Refuse, by types and shapes alone, what is neither groups beside values nor one sample a group."""
-    if isinstance(data, Samples):
-        if len(data.parts) != len(groups):
-            raise ValueError(f"data has {len(data.parts)} samples, but must have {len(groups)}: one for each group.")
-        for part in data.parts:
-            check_column(part)
-        return
-    check_columns(data, (Partition(categories=groups), NUMBERS), ("groups", "values"))
-
-
-def read_grouped(data: Any, groups: tuple[Any, ...]) -> list[Any]:
-    """The values of each group. Private."""
-    if isinstance(data, Samples):
-        return list(data.parts)
-    places, values = read_columns(data, (Partition(categories=groups), NUMBERS))
-    return [values[places == place] for place in range(len(groups))]
 
 
 @spell_test("one-sample test")

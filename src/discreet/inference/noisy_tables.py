@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from discreet.inference.classical import largest_noise
 from discreet.inference.hypothesis import NoisyTest, Outcome, conclude
 from discreet.inference.simulation import Array, public_generator, simplex, tail_probability, toward
 
@@ -45,6 +46,16 @@ class TableTest(NoisyTest):
     def null_law(self, counts: Array) -> Array:
         """The probabilities of the cells of each group that fit noisy counts best where the null hypothesis holds."""
 
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """The p-value of counts without noise, and where its law holds: nowhere, unless a test has one."""
+        nowhere = np.zeros(counts.shape[:-2], bool)
+        return np.ones(nowhere.shape), nowhere
+
+    @property
+    def _counts_are_exact(self) -> bool:
+        """Whether the noise on every cell is zero, but for a probability of 2^-40."""
+        return largest_noise(self.mechanism, self._moves[2]) == 0
+
     def effect(self, counts: Array) -> Array:
         """How far the table is from the null hypothesis: the statistic, unless a test says it in better units."""
         return self.statistic(counts)
@@ -54,6 +65,9 @@ class TableTest(NoisyTest):
         statistic, sizes = self.statistic(noisy), np.maximum(np.rint(noisy.sum(-1)), 1.0)
         law = self._caution * self.statistic(self._simulate(self.null_law(noisy), sizes))
         p_value = tail_probability(toward(statistic, self.alternative), toward(law, self.alternative))
+        if self._counts_are_exact:
+            known, holds = self.textbook(noisy)
+            p_value = np.where(holds, known, p_value)
         effect, low, high = self._estimate(noisy, sizes)
         return conclude(Outcome(statistic, p_value, effect, low, high, self._large_enough(noisy)))
 
@@ -62,11 +76,19 @@ class TableTest(NoisyTest):
 
     def _estimate(self, noisy: Array, sizes: Array) -> tuple[Array, Array, Array]:
         """The effect, and on either side what its error stays within in tables that are drawn from the fitted one."""
-        fit, effect = simplex(noisy), self.effect(noisy)
+        fit, effect = self._add_pseudo_records(simplex(noisy)), self.effect(noisy)
         drawn = self.effect(self._simulate(fit / fit.sum(-1, keepdims=True), sizes))
         error = np.abs(drawn - self.effect(fit)[..., None])
         reach = self._caution * np.quantile(error, self.confidence, axis=-1, method="higher")
         return effect, effect - reach, effect + reach
+
+    @staticmethod
+    def _add_pseudo_records(fit: Array) -> Array:
+        """A record more in each group, evenly in its cells, and one by the shares of all groups: a cell that happens to
+        be empty is not known to have no probability (Agresti and Caffo 2000).
+        """
+        pooled = fit.sum(-2, keepdims=True)
+        return np.asarray(fit + pooled / pooled.sum(-1, keepdims=True) + 1 / fit.shape[-1])
 
     def _simulate(self, law: Array, sizes: Array) -> Array:
         """Noisy tables of these sizes and laws, with the runs on the axis before the last two."""

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.errors import choice
+from discreet.inference.classical import rank_sum
 from discreet.inference.columns import Samples, check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
 from discreet.inference.noisy_tables import TableTest, draw_tables
@@ -79,7 +80,8 @@ class MannWhitney(TwoSamples):
     """Whether values of the first group tend to be larger than those of the second, or smaller.
 
     The effect is the probability that a value of the first group exceeds one of the second, ties counting half: the
-    statistic is that less ½, from a noisy table of ``bins``, within which all values are tied. Reference: Mann and
+    statistic is that less ½ over its standard error, which holds the noise, from a noisy table of ``bins``, within
+    which all values are tied. Reference: Mann and
     Whitney (1947); for the question under privacy, Couch, Kazan, Shi, Bray and Groce (2019).
 
     >>> test = MannWhitney(bins=range(0, 31, 3), epsilon=1.0)
@@ -92,8 +94,20 @@ class MannWhitney(TwoSamples):
     effect_name = "P(first > second), ties half"
 
     def statistic(self, counts: Array) -> Array:
-        """The effect less ½."""
-        return self.effect(counts) - 0.5
+        """The effect less ½, over its standard error where both groups have the pooled law.
+
+        It is the difference of mean ridits, the pooled distribution function halfway through each bin (Bross 1958).
+        """
+        size = np.maximum(counts.sum(-1), 1.0)
+        law = self.null_law(counts)[..., 0, :]
+        ridits = np.cumsum(law, axis=-1) - law / 2 - 0.5
+        noise = self.mechanism.deviation**2 * (ridits**2).sum(-1, keepdims=True)
+        variance = ((law * ridits**2).sum(-1, keepdims=True) / size + noise / size**2).sum(-1)
+        return np.asarray((self.effect(counts) - 0.5) / np.sqrt(np.maximum(variance, 1e-24)))
+
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """The normal law of the sum of ranks, of values that are tied within a bin."""
+        return rank_sum(counts, self.alternative)
 
     def effect(self, counts: Array) -> Array:
         """The probability that the first is larger, with ties halved."""

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from discreet.inference.classical import normal_law
 from discreet.inference.columns import Samples, check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
 from discreet.inference.noisy_tables import TableTest, draw_tables
@@ -77,6 +78,11 @@ class TwoProportions(TableTest):
         noise = self.mechanism.deviation**2 * (p**2 + (1 - p) ** 2)
         error = np.sqrt((p * (1 - p) / size + noise / size**2).sum(-1))
         return np.asarray(self.effect(counts) / np.maximum(error, 1e-12))
+
+    def textbook(self, counts: Array) -> tuple[Array, Array]:
+        """The normal test with the pooled proportion."""
+        sizes, p = counts.sum(-1, keepdims=True), _pooled(counts)[..., None]
+        return normal_law(self.statistic(counts), self.alternative, sizes * np.concatenate([p, 1 - p], axis=-1))
 
     def effect(self, counts: Array) -> Array:
         """The difference of the proportions."""

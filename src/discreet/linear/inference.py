@@ -28,7 +28,7 @@ from discreet.encoding.features import pair
 from discreet.errors import extra, number
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.inference_logistic import LogisticIntervals
-from discreet.linear.inference_parts import Array
+from discreet.linear.inference_parts import Array, Estimates
 from discreet.linear.inference_squares import SquaresIntervals
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map
@@ -45,7 +45,9 @@ class Coefficients:
     """Estimates of the coefficients and, last, the intercept, with their errors; what it all cost.
 
     Where no interval can be given the standard error is infinite, the interval the whole line, and the estimate means
-    nothing.
+    nothing. ``covariance`` is for several of them together (``discreet.inference.contrast`` and ``joint``); no variance
+    on its diagonal is smaller than the square of its standard error. ``r_squared`` is the share of the targets'
+    variance that least squares explain, an estimate from noisy numbers; NaN for other models and without intercept.
     """
 
     estimate: Array
@@ -54,7 +56,9 @@ class Coefficients:
     upper: Array
     confidence: float
     event: events.Event
-    reproducible: bool = False
+    reproducible: bool
+    covariance: Array
+    r_squared: float
 
 
 @dataclass(frozen=True)
@@ -112,20 +116,37 @@ class Inference:
             records = intervals.mapping.records(rows, probe._read_targets(targets))
             jacobian = _jacobian(intervals.mapping, self.n_features)
             if isinstance(intervals, SquaresIntervals):
-                estimate, variances = intervals.solve(records, jacobian, noise)
                 low, high = probe._interval()
-                estimate, variances = estimate * (high - low) / 2, variances * ((high - low) / 2) ** 2
-                estimate[-1] += (low + high) / 2
+                solved = _in_units(intervals.solve(records, jacobian, noise), low, high)
             else:
-                estimate, variances = intervals.solve(records, jacobian, noise, rows, targets)
-            found = self._coefficients(estimate, np.sqrt(variances), intervals.event, noise.reproducible)
+                solved = intervals.solve(records, jacobian, noise, rows, targets)
+            found = self._coefficients(solved, intervals.event, noise.reproducible)
             return Release(found, found.event, reproducible=noise.reproducible, label=self.label, unit=self.unit)
 
         return run
 
-    def _coefficients(self, estimate: Array, error: Array, event: events.Event, reproducible: bool) -> Coefficients:
+    def _coefficients(self, solved: Estimates, event: events.Event, reproducible: bool) -> Coefficients:
+        error = np.sqrt(solved.variances)
         reach = float(ndtri((1 + self.confidence) / 2)) * error
-        return Coefficients(estimate, error, estimate - reach, estimate + reach, self.confidence, event, reproducible)
+        return Coefficients(
+            solved.value,
+            error,
+            solved.value - reach,
+            solved.value + reach,
+            self.confidence,
+            event,
+            reproducible,
+            solved.covariance,
+            solved.r_squared,
+        )
+
+
+def _in_units(solved: Estimates, low: float, high: float) -> Estimates:
+    """Coefficients of targets in [-1, 1] as those of targets between two bounds."""
+    half = (high - low) / 2
+    value = solved.value * half
+    value[-1] += (low + high) / 2
+    return solved._replace(value=value, variances=solved.variances * half**2, covariance=solved.covariance * half**2)
 
 
 def privacy_event(model: Any, n_features: int) -> events.Event:

@@ -42,7 +42,7 @@ from discreet import events, mechanisms, random
 from discreet.accounting.gaussian import gaussian_epsilon
 from discreet.errors import extra
 from discreet.linear import kernels
-from discreet.linear.inference_parts import Array, shaken, smallest, widening
+from discreet.linear.inference_parts import Array, Estimates, shaken, smallest, unknown, widening
 from discreet.linear.losses import Logistic
 from discreet.linear.problem import Problem, noise_multiplier
 from discreet.linear.rows import Map, Records
@@ -92,22 +92,23 @@ class LogisticIntervals:
         fit: events.Event = self.start.privacy_event(self.problem.features - self.mapping.intercept)
         return fit + self.gradient.event + self.hessian.event
 
-    def solve(
-        self, records: Records, jacobian: Array, rng: random.Rng, rows: Array, targets: Any
-    ) -> tuple[Array, Array]:
-        """Estimates of ``jacobian`` @ weights, and their variances."""
+    def solve(self, records: Records, jacobian: Array, rng: random.Rng, rows: Array, targets: Any) -> Estimates:
+        """Estimates of ``jacobian`` @ weights."""
         start = self.start.set_params(random_state=rng).fit(rows, targets)._solution.weights
         gradient, hessian = self._release_moments(records, start, rng)
         if not (low := smallest(hessian)):
-            return jacobian @ start[:, 0], np.full(len(jacobian), math.inf)
+            return unknown(jacobian @ start[:, 0])
         noise, step = float(self.hessian.sigma or 0.0), np.asarray(np.linalg.solve(hessian, gradient), np.float64)
         inverse = np.asarray(np.linalg.inv(hessian), np.float64)
         gradient_noise = float(self.gradient.sigma or 0.0) ** 2 * np.eye(len(step))
         covariance = inverse @ (hessian + gradient_noise + shaken(noise, step)) @ inverse
         way = math.sqrt(float(step @ step) + float(np.linalg.norm(covariance, 2)))
         wider = widening(2 * noise / low + self.problem.norm / 2 * way)
-        variances = np.diag(jacobian @ covariance @ jacobian.T) if wider < math.inf else np.ones(len(jacobian))
-        return jacobian @ (start[:, 0] - step), variances * wider**2
+        estimate = jacobian @ (start[:, 0] - step)
+        if wider == math.inf:
+            return unknown(estimate)
+        covariance = jacobian @ covariance @ jacobian.T * wider**2
+        return Estimates(estimate, np.diag(covariance), covariance)
 
     def _release_moments(self, records: Records, start: Array, rng: random.Rng) -> tuple[Array, Array]:
         """The noisy gradient and Hessian at ``start``."""

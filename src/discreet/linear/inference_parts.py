@@ -15,12 +15,42 @@ Decision 380.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "shaken", "smallest", "widening"]
+__all__ = ["Array", "Estimates", "positive_part", "shaken", "smallest", "unknown", "widening"]
 
 Array = NDArray[np.float64]
+
+
+class Estimates(NamedTuple):
+    """Coefficients and intercept, their variances, and a covariance whose diagonal is at least these; the share of the
+    targets' variance that the line explains, or NaN.
+    """
+
+    value: Array
+    variances: Array
+    covariance: Array
+    r_squared: float = math.nan
+
+
+def unknown(value: Array) -> Estimates:
+    """Where no interval can be given."""
+    size = len(value)
+    return Estimates(value, np.full(size, math.inf), np.full((size, size), math.inf))
+
+
+def positive_part(matrix: Array) -> Array:
+    """The symmetric matrix without its negative eigenvalues: no direction has less than before, nor less than nothing.
+
+    >>> positive_part(np.diag([2.0, -1.0])).tolist()
+    [[2.0, 0.0], [0.0, 0.0]]
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def shaken(sigma: float, step: Array) -> Array:

@@ -39,7 +39,7 @@ import numpy as np
 
 from discreet import events, mechanisms, random
 from discreet.linear import kernels
-from discreet.linear.inference_parts import Array, shaken, smallest, widening
+from discreet.linear.inference_parts import Array, Estimates, positive_part, shaken, smallest, unknown, widening
 from discreet.linear.problem import Problem
 from discreet.linear.rows import Map, Records
 
@@ -78,8 +78,8 @@ class SquaresIntervals:
         """Both releases."""
         return self.statistics.event + self.sandwich.event
 
-    def solve(self, records: Records, jacobian: Array, rng: random.Rng) -> tuple[Array, Array]:
-        """Estimates of ``jacobian`` @ weights, and their variances."""
+    def solve(self, records: Records, jacobian: Array, rng: random.Rng) -> Estimates:
+        """Estimates of ``jacobian`` @ weights."""
         rows = records.rows.copy()
         if self.mapping.intercept:
             rows[:, -1] *= COLUMN
@@ -92,12 +92,26 @@ class SquaresIntervals:
         weights = np.asarray(np.linalg.solve(matrix, vector)) if wider < math.inf else np.zeros(p)
         meat, spread = self._meat(rows, records.targets, weights, rng)
         if wider == math.inf:
-            return jacobian @ weights, np.full(len(jacobian), math.inf)
+            return unknown(jacobian @ weights)
         a = np.asarray(np.linalg.solve(matrix, jacobian.T), np.float64)  # a column for each coefficient
         # the truth may be longer than w, by as much
         known = (sigma / norm) ** 2 * np.eye(p) + shaken(sigma, weights * wider)
-        sampling = np.maximum(_forms(a, meat) + SPARE * spread * (a * a).sum(axis=0), 0.0)
-        return jacobian @ weights, (_forms(a, known) + sampling) * wider**2
+        cautious = meat + SPARE * spread * np.eye(p)
+        variances = _forms(a, known) + np.maximum(_forms(a, cautious), 0.0)
+        covariance = a.T @ (known + positive_part(cautious)) @ a
+        r_squared = self._r_squared(matrix, vector, weights, meat)
+        return Estimates(jacobian @ weights, variances * wider**2, covariance * wider**2, r_squared)
+
+    def _r_squared(self, matrix: Array, vector: Array, weights: Array, meat: Array) -> float:
+        """1 - SSE / SST: SSE is in the sandwich, whose last entry is that of the intercept's column; the rest of SST
+        is in Σxxᵀ and Σxy, since the residuals of least squares are orthogonal to the line.
+        """
+        if not self.mapping.intercept:
+            return math.nan
+        size, total = float(matrix[-1, -1]) / COLUMN**2, float(vector[-1]) / COLUMN
+        explained = float(weights @ matrix @ weights) - total**2 / max(size, 1.0)
+        left = max(float(meat[-1, -1]) / COLUMN**2, 0.0)
+        return float(np.clip(explained / max(explained + left, 1e-300), 0.0, 1.0))
 
     def _meat(self, rows: Array, targets: Any, weights: Array, rng: random.Rng) -> tuple[Array, float]:
         """Σe²xxᵀ at released weights, and the deviation of the noise on it."""
