@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -465,3 +466,119 @@ def test_a_number_of_numpys_that_a_model_keeps_is_part_of_its_state() -> None:
     before.restore()
     assert model.seen == 1.0
     assert before.changed_now() == []
+
+
+# --- a node, an aggregate, a role, a column that was added today -----------------------------------------------------
+
+
+def test_an_expression_s_node_without_rules_is_refused_by_each_rule() -> None:
+    """A new kind of node was a whole number to the one rule and never missing to the other."""
+    from discreet.schema import Schema
+    from discreet.tables.missing_groups import _may_be_missing
+    from discreet.tables.nodes import Node, Number
+    from discreet.tables.resolve import _fit_to_types, _may_be_decimal
+
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Median(Node):
+        inner: Node
+
+    for rule in (_may_be_missing, _may_be_decimal, lambda node: _fit_to_types(node, Schema(), ())):
+        with pytest.raises(ValueError, match="Median"):
+            rule(Median(Number(0.5)))
+
+
+def test_a_desk_knows_the_size_of_an_answer_or_refuses_it() -> None:
+    from discreet.desk.questions import _numbers_of
+    from discreet.tables.aggregates import Aggregate, Count
+    from discreet.tables.binned import Quantiles
+
+    assert _numbers_of(Count()) == 1
+    assert _numbers_of(Quantiles("age", (0.25, 0.5))) == 2
+    with pytest.raises(ValueError, match="Spread"):
+        _numbers_of(object.__new__(type("Spread", (Aggregate,), dict.fromkeys(Aggregate.__abstractmethods__))))
+
+
+@pytest.mark.parametrize("role", ["auditor", "Analyst", "", None])
+def test_whoever_has_no_role_of_a_desk_is_nobody_there(role: Any) -> None:
+    """What is not 'analyst' saw every data set, and what is not 'officer' might ask."""
+    from discreet.desk.state import Person
+
+    with pytest.raises(ValueError, match="must be 'analyst', 'owner' or 'officer'"):
+        Person("ada", role)
+
+
+def test_values_are_made_up_of_known_declarations() -> None:
+    import random
+
+    from discreet.auditing.made_up import _edges
+    from discreet.desk.public_tables import _made_up
+    from discreet.schema import Unlisted
+
+    assert str(_made_up(Unlisted(), "text", random.Random(0))).startswith("value")
+    with pytest.raises(ValueError, match="is declared as object"):
+        _made_up(unknown(object()), "number", random.Random(0))
+    with pytest.raises(ValueError, match="running_count states no bounds"):
+        _edges("running_count", {"epsilon": 1.0})
+
+
+def test_an_engine_s_columns_are_texts_and_doubles() -> None:
+    import pyarrow as pa
+
+    from discreet.encoding.encoder import _array
+
+    with pytest.raises(ValueError, match="type int64"):
+        _array(pa.chunked_array([[1, 2]]))
+
+
+def test_a_law_or_an_alternative_without_a_rule_is_refused() -> None:
+    from discreet.accounting.selection import runs_of
+    from discreet.events import PureDP, Selected
+    from discreet.inference import Proportion, Welch
+
+    assert runs_of(Selected(event=PureDP(epsilon=1.0), mean=10, law=0.5)).shape == 0.5
+    selected = Selected(event=PureDP(epsilon=1.0), mean=10)
+    object.__setattr__(selected, "law", "binomial")
+    with pytest.raises(ValueError, match="must be 'logarithmic', 'geometric' or 'poisson'"):
+        runs_of(selected)
+    test = Welch(bounds=(0, 1), epsilon=1.0)
+    object.__setattr__(test, "alternative", "larger")
+    with pytest.raises(ValueError, match="larger"):
+        test._toward(0.1)
+    exact = Proportion(null=0.5, n=100, epsilon=1.0, adjacency="replace")
+    object.__setattr__(exact, "alternative", "larger")
+    with pytest.raises(ValueError, match="larger"):
+        exact.power(effect=0.1)
+
+
+def test_a_list_or_a_public_table_of_numpy_s_numbers_is_one_of_numbers() -> None:
+    """A column of NumPy's numbers was left out of a look-up without a word, and a listed one was no whole number."""
+    from discreet.tables import col
+    from discreet.tables.lookups import PublicTable
+    from discreet.tables.nodes import Column
+    from discreet.tables.whole_values import is_whole
+
+    table = PublicTable.of(
+        {"town": np.array([1, 2]), "size": np.array([10, 20], np.int32), "rate": [np.float32(0.5)] * 2}
+    )
+    assert set(table.lookups("town", Column("town"))) == {"size", "rate"}
+    assert is_whole(col("x").among([np.int64(1), np.int8(2)], np.int64(0)).node, lambda _: True)
+
+
+def test_no_branch_answers_by_default_but_where_a_reason_is_written_down() -> None:
+    """The whole source, read for the forms in which a last branch computes; and the reading finds one that is made."""
+    from checks.defaults import REASONS, findings, survey
+
+    reasons = [place for places in REASONS.values() for place in places]
+    assert len(set(reasons)) == len(reasons)
+    assert survey().keys() == set(reasons)
+    for last in ("return 2", "raise ValueError(kind)"):
+        for source in (
+            f"if kind == 'exp':\n    return 1\n{last}",
+            f"if kind == 'exp':\n    x = 1\nelse:\n    {last}",
+            f"match kind:\n    case 'exp':\n        return 1\n    case _:\n        {last}",
+            f"match kind:\n    case 'exp':\n        return 1\n{last}",
+        ):
+            found = findings("def f(kind):\n" + textwrap.indent(source, "    "))
+            assert [name for name, _, _ in found] == (["f"] if last == "return 2" else [])
+    for source in ("RULES.get(kind, log)", "isinstance(x, (int, float))", "1 if kind == 'exp' else 2"):
+        assert findings(f"def f(kind):\n    return {source}")

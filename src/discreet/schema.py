@@ -37,6 +37,7 @@ __all__ = [
     "as_declaration",
     "declaration",
     "parse_schema",
+    "plain_category",
     "read_schema",
 ]
 
@@ -112,13 +113,13 @@ class Categories:
     def __init__(self, values: Iterable[Value], other: Value | None = None) -> None:
         if isinstance(values, (str, bytes)):
             raise ValueError("values is one text, but must be a list of them: Categories(['a', 'b']).")
-        listed = tuple(_plain(value) for value in islice(values, MOST_CATEGORIES + 1))
+        listed = tuple(plain_category(value) for value in islice(values, MOST_CATEGORIES + 1))
         if len(listed) > MOST_CATEGORIES:
             raise ValueError(
                 f"values has more than {MOST_CATEGORIES:,} entries, too many to list in an answer: declare the column "
                 "Unlisted(), or Bounded(low, high)."
             )
-        other = None if other is None else _plain(other)
+        other = None if other is None else plain_category(other)
         object.__setattr__(self, "values", listed)
         object.__setattr__(self, "other", other)
         if not listed:
@@ -139,7 +140,7 @@ class Categories:
         return isinstance(self.values[0], str)
 
 
-def _plain(value: Any) -> Value:
+def plain_category(value: Any) -> Value:
     """A category as a Python value; numpy's numbers become Python's."""
     value = value.item() if hasattr(value, "item") else value
     if not isinstance(value, (str, int, float)) or (isinstance(value, float) and not math.isfinite(value)):

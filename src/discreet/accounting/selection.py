@@ -34,13 +34,13 @@ from scipy.stats import poisson
 from discreet.accounting.arrays import Array
 from discreet.accounting.outward import FLOOR, check_bound
 from discreet.accounting.views import Account, solve_epsilon
-from discreet.errors import UnsupportedEvent
+from discreet.errors import UnsupportedEvent, choice
 from discreet.events import Selected
 
 __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
-_SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
+_SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
 
 
 def mean_runs(gamma: float, shape: float) -> float:
@@ -173,6 +173,4 @@ def runs_of(event: Selected) -> Runs:
     >>> runs_of(Selected(event=PureDP(epsilon=1.0), mean=10, law="poisson")).shape
     inf
     """
-    law = event.law
-    shape = law if isinstance(law, float) else math.inf if law == "poisson" else _SHAPES[law]
-    return Runs(event.mean, shape)
+    return Runs(event.mean, choice("law", event.law, _SHAPES) if isinstance(event.law, str) else event.law)

@@ -79,7 +79,9 @@ def _edges(name: str, facts: Mapping[str, Any]) -> tuple[Any, Any]:
     if "bins" in facts:
         edges = facts["bins"]
         return edges[0], math.nextafter(float(edges[-1]), -math.inf)
-    return (math.nan, 1.0) if facts.get("adjacency") == "replace" else (1.0, 1.0)  # a count
+    if name == "count":  # of a record that is none, and one that is
+        return (math.nan, 1.0) if facts.get("adjacency") == "replace" else (1.0, 1.0)
+    raise ValueError(f"{name} states no bounds, categories or bins, so that no records are made up at their ends.")
 
 
 def made_up_table(declared: Declaration) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.dates import Dates, Times
 from discreet.errors import extra
-from discreet.schema import Bounded, Categories, Column, Declaration, declaration, parse_schema
+from discreet.schema import Bounded, Categories, Column, Declaration, Unlisted, declaration, parse_schema
 from discreet.tables.table import Table, table
 
 if TYPE_CHECKING:
@@ -104,5 +104,7 @@ def _made_up(column: Column | None, kind: str, draw: random.Random) -> Any:
         case Dates() | Times():
             seconds = draw.uniform(column.low, column.high)
             return dt.datetime(1970, 1, 1) + dt.timedelta(seconds=seconds)
-    word = draw.randrange(_WORDS)  # of an unlisted column, or of the unit's, which is filled in later
-    return f"value {word}" if kind == "text" else word
+        case Unlisted() | None:  # none: the unit's, which is filled in later
+            word = draw.randrange(_WORDS)
+            return f"value {word}" if kind == "text" else word
+    raise ValueError(f"A column is declared as {type(column).__name__}, for which no values are made up.")

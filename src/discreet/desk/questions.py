@@ -16,8 +16,9 @@ from discreet.desk.expressions import read_expression, write_expression
 from discreet.desk.json_text import canonical
 from discreet.errors import choice, is_whole_text, probability
 from discreet.errors import positive as positive_number
-from discreet.tables.aggregates import Aggregate
-from discreet.tables.binned import Histogram, Quantiles
+from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
+from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
+from discreet.tables.covariances import Covariance
 from discreet.tables.expressions import Expression
 from discreet.tables.operation import TableOperation
 from discreet.tables.query import TableQuery
@@ -184,7 +185,9 @@ def _numbers_of(aggregate: Aggregate) -> int:
             return len(edges)
         case Quantiles(q=q):
             return len(q)
-    return 1
+        case Count() | Sum() | Mean() | Variance() | Covariance() | CountDistinct() | Quantile():
+            return 1
+    raise ValueError(f"{type(aggregate).__name__} is an aggregate whose answers' size is not known here.")
 
 
 def check_label(label: Any) -> str:

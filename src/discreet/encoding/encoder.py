@@ -222,7 +222,9 @@ def _array(column: Any) -> _Found:
     """A column of text, or of doubles."""
     if str(column.type) in ("string", "large_string"):
         return of_arrow(column)
-    return quiet_doubles(column.to_numpy())
+    if str(column.type) == "double":
+        return quiet_doubles(column.to_numpy())
+    raise ValueError(f"An engine gave a column of type {column.type}, but is asked for text and doubles alone.")
 
 
 def _entries(values: Any, column: Column) -> _Found:

@@ -165,7 +165,7 @@ class NoisyTest(AdditiveStatistic):
 
     def _toward(self, effect: float) -> float:
         """An effect on the side of the alternative."""
-        return -effect if self.alternative == "less" else effect
+        return choice("alternative", self.alternative, {"less": -effect, "greater": effect, "two-sided": effect})
 
     def expose(self, totals: Array, generator: np.random.Generator) -> Array:
         """Simulated totals with the mechanism's noise, from a public stream."""

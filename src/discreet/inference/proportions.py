@@ -185,9 +185,11 @@ class Proportion(CountTest):
             distance = float(brentq(far, 0.0, 3 * (self._size + 2 + self.mechanism.error(1 - 1e-9))))
             up, down = self._above(np.array([middle + distance, middle - distance]), truth)
             return float(up + 1 - down)
-        if self.alternative == "greater":
-            return float(self._above(np.array([critical(alpha)]), truth)[0])
-        return 1 - float(self._above(np.array([critical(1 - alpha)]), truth)[0])
+        one_sided = {
+            "greater": lambda: float(self._above(np.array([critical(alpha)]), truth)[0]),
+            "less": lambda: 1 - float(self._above(np.array([critical(1 - alpha)]), truth)[0]),
+        }
+        return choice("alternative", self.alternative, one_sided)()
 
 
 def _binomial(n: int, p: float) -> tuple[Array, Array]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.dates import seconds
 from discreet.errors import number, whole
-from discreet.schema import Bounded, Schema, Value
+from discreet.schema import Bounded, Schema, Value, plain_category
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce
 from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.intervals import Interval
@@ -150,7 +150,8 @@ class Expression:
 
     def among(self, values: Iterable[Value], other: Value | None = None) -> Expression:
         """The value if it is one of a public list, otherwise ``other``, or missing: a key with declared categories."""
-        return Expression(Among(self.node, tuple(values), other))
+        listed = tuple(map(plain_category, values))
+        return Expression(Among(self.node, listed, None if other is None else plain_category(other)))
 
     def as_number(self) -> Expression:
         """A condition as 1 or 0."""

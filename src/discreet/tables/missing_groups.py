@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from itertools import product
 
 from discreet.schema import Schema, Unlisted
-from discreet.tables.choices import Among, Case, Coalesce, Extreme, Lookup
+from discreet.tables.calendar import Part, Truncated
+from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
+from discreet.tables.conditions import Condition
 from discreet.tables.expressions import Expression, columns
-from discreet.tables.nodes import Column, Node
+from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text
 from discreet.tables.possible_groups import MOST_ROWS, derived_columns
+from discreet.tables.texts import Joined, Length, TextFunction
 
 __all__ = ["has_missing_group"]
 
@@ -51,4 +54,20 @@ def _may_be_missing(node: Node) -> bool:
             return otherwise is None or any(map(_may_be_missing, (*values, otherwise)))
         case Coalesce(parts=parts) | Extreme(parts=parts):
             return all(map(_may_be_missing, parts))
-    return any(map(_may_be_missing, node.children()))
+        case (
+            Column()
+            | Number()
+            | Text()
+            | Binary()
+            | Clip()
+            | Function()
+            | Condition()
+            | AsNumber()
+            | Part()
+            | Truncated()
+            | TextFunction()
+            | Joined()
+            | Length()
+        ):
+            return any(map(_may_be_missing, node.children()))
+    raise ValueError(f"{type(node).__name__} says nothing of when it has no value.")

@@ -16,7 +16,7 @@ from discreet.encoding.values import NUMERAL as SPELLED
 from discreet.schema import Dates, Schema, Unlisted
 from discreet.tables.calendar import Part, Truncated
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
-from discreet.tables.conditions import Compare, IsIn, Logic
+from discreet.tables.conditions import Compare, Condition, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.mistakes import mistake
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number, Text, integral
@@ -69,7 +69,21 @@ def _may_be_decimal(node: Node) -> bool:  # decision 356
             return any(map(_may_be_decimal, values if otherwise is None else (*values, otherwise)))
         case Binary() | Coalesce() | Extreme() | AsNumber() | Clip() | Function(name="abs"):
             return any(map(_may_be_decimal, node.children()))
-    return False  # a column, a double, a whole number
+        case (
+            Column()
+            | Function()
+            | Condition()
+            | Text()
+            | TextFunction()
+            | Joined()
+            | Length()
+            | Part()
+            | Truncated()
+            | Among()
+            | Lookup()
+        ):
+            return False  # doubles, whole numbers, and what is no number
+    raise ValueError(f"{type(node).__name__} does not say whether SQL computes it in decimals.")
 
 
 def _small(whole: Node) -> None:
@@ -143,6 +157,10 @@ def _fit_to_types(node: Node, schema: Schema, texts: Collection[str]) -> Node:
                 raise ValueError(
                     "The listed values are not of the kind of what is looked up: all text, or all numbers."
                 )
+        case Number() | Text() | IsIn() | Missing() | AsNumber():
+            pass  # nothing in them waits for its kind
+        case _:
+            raise ValueError(f"{type(node).__name__} says nothing of the kinds of what it is made of.")
     return node
 
 
