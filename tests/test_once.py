@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,3 +70,23 @@ def test_a_fit_makes_each_of_its_mechanisms_once(monkeypatch: pytest.MonkeyPatch
     made = count_calls(monkeypatch, dp.mechanisms.Gaussian, "__post_init__", repr)
     fits()[name]()
     assert all(times == 1 for times in made.values()), made
+
+
+def test_an_option_that_several_commands_have_is_declared_once() -> None:
+    """The others of one name mean something else in each command."""
+    declared: Counter[str] = Counter()
+    for file in (Path(dp.__file__).parent / "cli").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "typer.Option":
+                declared.update(
+                    each.value for each in node.args if isinstance(each, ast.Constant) and str(each.value)[:2] == "--"
+                )
+    shared = ("--epsilon", "--delta", "--out", "--json", "--ledger", "--book", "--no-book", "--schema", "--seed")
+    assert [declared[name] for name in shared] == [1] * len(shared)
+    assert {name for name, times in declared.items() if times > 1} == {
+        "--sql",
+        "--target",
+        "--dataset",
+        "--rows",
+        "--by",
+    }

@@ -16,9 +16,8 @@ with extra("cli"):
 
 from discreet.cli import colours, show
 from discreet.cli.colours import Painted
-from discreet.cli.fit import Seed
 from discreet.cli.help import CLAIMS, example
-from discreet.cli.options import Json, out_option
+from discreet.cli.options import Json, SchemaOption, Seed, confidence_option, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption
 from discreet.cli.toml import read_sections
@@ -40,12 +39,6 @@ File = Annotated[
         show_default=False,
     ),
 ]
-SchemaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
-    ),
-]
 Sql = Annotated[
     str | None,
     typer.Option("--sql", help="Audit a query: SELECT aggregates FROM any_name ...", show_default=False),
@@ -57,7 +50,7 @@ Trials = Annotated[
         "--trials", min=100, help="Runs on each neighbour; 10000 for statistics, else 500.", show_default=False
     ),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the lower bound.")]
+Confidence = Annotated[float, confidence_option("Of the lower bound.")]
 Out = Annotated[Path | None, out_option("Write a picture there, as PNG.")]
 
 EXAMPLE = example("discreet audit mean.toml --trials 1000")

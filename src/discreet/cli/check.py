@@ -11,9 +11,8 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours, show
-from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
-from discreet.cli.query import SchemaFile
+from discreet.cli.options import Data, SchemaFile
 
 if TYPE_CHECKING:
     from discreet.encoding.inspection import ColumnCounts

@@ -13,7 +13,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.help import BOOKS, Sections, example
-from discreet.cli.options import delta_option, epsilon_option
+from discreet.cli.options import SchemaFile, delta_option, epsilon_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import note, say, table
 
@@ -106,7 +106,7 @@ def _opened(file: Path) -> Iterator[tuple[Configuration, DeskState]]:
 def init(
     name: Annotated[str, typer.Argument(metavar="DATASET", help="What analysts call the data set.")],
     source: Annotated[str, typer.Argument(metavar="DATA", help="The file, below the folder of the configuration.")],
-    schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="What is publicly known of its columns.")],
+    schema: SchemaFile,
     epsilon: Annotated[float, epsilon_option("The limit of its book.")],
     delta: Annotated[float, delta_option("The limit of its book.")] = 0.0,
     config: File = DEFAULT,

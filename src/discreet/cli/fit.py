@@ -12,17 +12,26 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.books import Recorded, book_to_charge
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, delta_option, epsilon_option, out_option
+from discreet.cli.options import (
+    BookOption,
+    Data,
+    Json,
+    LedgerOption,
+    NoBookOption,
+    SchemaFile,
+    Seed,
+    delta_option,
+    epsilon_option,
+    out_option,
+)
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import SchemaFile
 from discreet.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from discreet.linear.tabular import TableModel
 
-__all__ = ["Data", "fit", "register"]
+__all__ = ["fit", "register"]
 
-Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
 Target = Annotated[
     str,
     typer.Option(
@@ -34,9 +43,6 @@ Target = Annotated[
 EpsilonOption = Annotated[float, epsilon_option("The budget.")]
 DeltaOption = Annotated[float, delta_option(show_default=True)]
 Out = Annotated[str, out_option("Where the model goes, as JSON.")]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Repeat a run, for tests: such a model is not private.", show_default=False)
-]
 Share = Annotated[
     float,
     typer.Option(

@@ -12,9 +12,8 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import out_option
+from discreet.cli.options import Data, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.text_form import DateFormat, Decimal, Separator, Thousands, ask_form, form_lines, form_of
 

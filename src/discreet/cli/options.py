@@ -1,7 +1,8 @@
 """The options that commands share, each declared once, and the event they describe.
 
 What commands differ in is the type (may it be left out?) and the sentence of help; the name, the short form, the
-metavar and the variable of ``--epsilon``, ``--delta``, ``--out``, ``--json``, ``--ledger``, ``--book`` are said here.
+metavar and the variable of ``--epsilon``, ``--delta``, ``--out``, ``--json``, ``--ledger``, ``--book``, ``--schema``,
+``--seed`` and others are said here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "VARIABLE",
     "Accountant",
     "BookOption",
+    "Data",
     "Delta",
     "Description",
     "Epsilon",
@@ -34,14 +36,20 @@ __all__ = [
     "LedgerOption",
     "NoBookOption",
     "Noise",
+    "QuietOption",
     "Rate",
     "Relation",
+    "SchemaFile",
+    "SchemaOption",
+    "Seed",
     "Steps",
+    "confidence_option",
     "decode",
     "delta_option",
     "epsilon_option",
     "ledger_option",
     "out_option",
+    "show_option",
 ]
 
 VARIABLE = "DISCREET_LEDGER"
@@ -69,6 +77,27 @@ def ledger_option(help: str, *, show_default: bool = False) -> Any:
     )
 
 
+def confidence_option(help: str) -> Any:
+    """``--confidence``, with what it is the confidence of."""
+    return typer.Option("--confidence", help=help)
+
+
+def show_option(help: str) -> Any:
+    """``--show``, with what is shown first."""
+    return typer.Option("--show", min=0, help=f"{help}; 0 for all.")
+
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help="A CSV or Parquet file, with a header.", show_default=False)]
+_SCHEMA = typer.Option(
+    "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
+)
+SchemaFile = Annotated[str, _SCHEMA]
+SchemaOption = Annotated[str | None, _SCHEMA]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", help="Repeat a run, for tests: what it makes is not private.", show_default=False),
+]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
 LedgerOption = Annotated[str | None, ledger_option("The ledger to charge")]
 BookOption = Annotated[

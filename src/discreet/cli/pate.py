@@ -14,9 +14,8 @@ with extra("cli"):
 from discreet.cli import show
 from discreet.cli.books import Recorded
 from discreet.cli.books import book_to_charge as charged_book
-from discreet.cli.fit import Seed
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, out_option
+from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, QuietOption, Seed, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
@@ -57,7 +56,7 @@ def pate(
     no_book: NoBookOption = False,
     seed: Seed = None,
     force: ForceOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
     json: Json = False,
 ) -> None:
     """Let teachers of private rows label public ones privately, and save a student of their answers."""

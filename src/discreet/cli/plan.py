@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import Delta, Json, epsilon_option, out_option
+from discreet.cli.options import Delta, Json, epsilon_option, out_option, show_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import as_json, say, table
 from discreet.cli.waiting import waiting
@@ -57,7 +57,7 @@ def plan(
     momentum: Annotated[float, typer.Option("--momentum", help="The optimiser's momentum.")] = 0.0,
     clip_norm: Annotated[float, typer.Option("--clip-norm", help="The clip norm.")] = 1.0,
     out: Annotated[Path | None, out_option("Draw the frontier: a .png, .svg or .pdf file.")] = None,
-    show_rows: Annotated[int, typer.Option("--show", min=0, help="How many rows are shown; 0 for all.")] = 10,
+    show_rows: Annotated[int, show_option("How many rows are shown")] = 10,
     force: ForceOption = False,
     json: Json = False,
 ) -> None:

@@ -14,9 +14,8 @@ with extra("cli"):
     import typer
 
 from discreet.cli import show
-from discreet.cli.fit import Data
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import Json, out_option
+from discreet.cli.options import Data, Json, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import waiting
 

@@ -26,9 +26,11 @@ from discreet.cli.options import (
     Json,
     LedgerOption,
     NoBookOption,
+    SchemaOption,
     delta_option,
     epsilon_option,
     out_option,
+    show_option,
 )
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.waiting import waiting
@@ -36,7 +38,7 @@ from discreet.cli.waiting import waiting
 if TYPE_CHECKING:
     from discreet.tables.query import TableQuery
 
-__all__ = ["SchemaFile", "query", "register"]
+__all__ = ["query", "register"]
 
 Source = Annotated[
     str,
@@ -44,18 +46,6 @@ Source = Annotated[
         metavar="DATA",
         help="A Parquet, Feather, CSV or JSON lines file, or a glob of them in quotes.",
         show_default=False,
-    ),
-]
-SchemaOption = Annotated[
-    str | None,
-    typer.Option(
-        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
-    ),
-]
-SchemaFile = Annotated[
-    str,
-    typer.Option(
-        "--schema", metavar="FILE", help="What is publicly known of the columns, as TOML.", show_default=False
     ),
 ]
 Sql = Annotated[
@@ -90,9 +80,7 @@ ErrorsOption = Annotated[
     typer.Option("--errors/--no-errors", help="The interval in which each answer lies without noise (95 %)."),
 ]
 OutOption = Annotated[str | None, out_option("Write the answer: .csv, .parquet, .json or .html.")]
-ShowOption = Annotated[
-    int, typer.Option("--show", min=0, help="How many rows are shown, the largest first; 0 for all.")
-]
+ShowOption = Annotated[int, show_option("How many rows are shown, the largest first")]
 ChartOption = Annotated[bool, typer.Option("--chart", help="Draw bars of the groups below the answer.")]
 KeepOption = Annotated[
     bool,

@@ -15,11 +15,11 @@ with extra("cli"):
 from discreet.adjacency import Adjacency
 from discreet.cli import show
 from discreet.cli.books import Recorded, book_to_charge
-from discreet.cli.fit import Data, DeltaOption, EpsilonOption, Seed
+from discreet.cli.fit import DeltaOption, EpsilonOption
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, out_option
+from discreet.cli.options import BookOption, Data, Json, LedgerOption, NoBookOption, SchemaFile, Seed, out_option
 from discreet.cli.outputs import ForceOption, claim_path
-from discreet.cli.query import ExplainOption, SchemaFile
+from discreet.cli.query import ExplainOption
 from discreet.cli.waiting import waiting
 from discreet.schema import Declaration, Schema, Times, read_schema
 

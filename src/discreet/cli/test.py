@@ -11,10 +11,19 @@ with extra("cli"):
 
 from discreet.cli import show
 from discreet.cli.books import Recorded, book_to_charge
-from discreet.cli.fit import Data, EpsilonOption, Seed
+from discreet.cli.fit import EpsilonOption
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import BookOption, Json, LedgerOption, NoBookOption, delta_option
-from discreet.cli.query import SchemaFile
+from discreet.cli.options import (
+    BookOption,
+    Data,
+    Json,
+    LedgerOption,
+    NoBookOption,
+    SchemaFile,
+    Seed,
+    confidence_option,
+    delta_option,
+)
 from discreet.cli.waiting import waiting
 
 __all__ = ["register", "run_test"]
@@ -34,7 +43,7 @@ Kind = Annotated[
     ),
 ]
 Alternative = Annotated[str, typer.Option("--alternative", help="two-sided, greater or less.")]
-Confidence = Annotated[float, typer.Option("--confidence", help="Of the interval.")]
+Confidence = Annotated[float, confidence_option("Of the interval.")]
 DeltaOption = Annotated[float | None, delta_option()]
 
 EXAMPLE = example(

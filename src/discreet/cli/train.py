@@ -17,7 +17,7 @@ from discreet.cli import show
 from discreet.cli.books import Recorded
 from discreet.cli.books import book_to_charge as charged_book
 from discreet.cli.help import LEARN, example
-from discreet.cli.options import BookOption, LedgerOption, NoBookOption, out_option
+from discreet.cli.options import BookOption, LedgerOption, NoBookOption, QuietOption, Seed, out_option
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.toml import read_sections
 from discreet.cli.waiting import waiting
@@ -67,14 +67,12 @@ def train(
         ),
     ],
     out: Annotated[Path, out_option("Where to write the trained weights.", show_default=True)] = Path("model.pt"),
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Make the run repeatable, and not private.", show_default=False)
-    ] = None,
+    seed: Seed = None,
     ledger: LedgerOption = None,
     book: BookOption = None,
     no_book: NoBookOption = False,
     force: ForceOption = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: QuietOption = False,
     local: Annotated[
         bool,
         typer.Option(
