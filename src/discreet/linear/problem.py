@@ -180,7 +180,7 @@ def count(problem: Problem, records: Any, mechanism: Any, rng: random.Rng) -> fl
     """The public size, or a noisy count of usable records, never below its own error."""
     if mechanism is None:
         return float(problem.size if problem.size is not None else max(len(records), 1))
-    noisy = float(mechanism.release(int(records.usable.sum()), rng).value)
+    noisy = float(mechanism.draw(int(records.usable.sum()), rng))
     return max(noisy, float(mechanism.error(0.7)))
 
 

@@ -89,4 +89,4 @@ class Cover:
     def release(self, value: NDArray[np.float64], rng: random.Rng) -> Any:
         """The value, covered. Part of a step that replay watches as a whole, so it is not announced again."""
         with unheard():
-            return self._mechanism.release(value, rng).value
+            return self._mechanism.draw(value, rng)

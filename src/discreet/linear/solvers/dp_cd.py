@@ -242,7 +242,7 @@ class _CoordinateDescentRun:
         assert measure is not None
         step = kernels.grid_step(plan.problem.square)
         whole_squares = (rows**2 / step).astype(np.int64).sum(axis=0)
-        noisy = measure.release(kernels.exact(whole_squares, step), self.rng).value
+        noisy = measure.draw(kernels.exact(whole_squares, step), self.rng)
         return np.asarray(np.maximum(noisy, measure.error(0.7)))
 
     def _derivative(self, j: int, clip: float) -> Any:
@@ -287,7 +287,7 @@ class _CoordinateDescentRun:
         unit = float((self.clips / np.sqrt(self.smooth)).max())
         scored = np.minimum(np.abs(slopes + self.ridge * w) / np.sqrt(self.smooth) / unit, _STEEPEST)
         assert self.chooser is not None
-        return int(self.chooser.release(scored, self.rng).value)
+        return int(self.chooser.draw(scored, self.rng))
 
     def _update(self, w: Array, j: int) -> None:
         plan, clip = self.plan, float(self.clips[j])
@@ -304,11 +304,11 @@ class _CoordinateDescentRun:
         plan = self.plan
         derivative = self._derivative(j, clip)
         if plan.clipping != "adaptive":
-            return float(self.mechanisms[j].release(derivative, self.rng).value[0])
+            return float(self.mechanisms[j].draw(derivative, self.rng)[0])
         inside = kernels.inside_count(self.kind, self.columns[:, j], self._current(), self.targets, self.width, clip)
         centred = _COUNT_WEIGHT * (inside - len(self.scores) / 2)
         pair = np.array([float(derivative[0]) / clip, centred])
-        noisy = self.mechanisms[j].release(pair, self.rng).value
+        noisy = self.mechanisms[j].draw(pair, self.rng)
         share = noisy[1] / _COUNT_WEIGHT / self.size + 0.5
         self.clips[j] = clip * math.exp(-0.3 * (min(max(share, 0.0), 1.0) - plan.quantile))
         return float(noisy[0] * clip)

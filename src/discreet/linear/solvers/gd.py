@@ -156,7 +156,7 @@ class GradientDescent(Descending):
         assert plan.steps is not None
         pace = plan._preconditioned_pace(size, records, rng) if plan.curvature else plan._pace(size)
         mechanism, gradient = plan.mechanism, plan._gradients(records)
-        weights = plan._descend(lambda w: mechanism.release(gradient(w), rng).value, plan.steps, pace)
+        weights = plan._descend(lambda w: mechanism.draw(gradient(w), rng), plan.steps, pace)
         return Solution(weights, plan._ridge(size), plan.bound, plan.steps)
 
     def _gradients(self, records: Records) -> Callable[[Array], Any]:
@@ -206,7 +206,7 @@ class GradientDescent(Descending):
         them are at most n·R².
         """
         problem, noise, p = self.problem, self.moments, self.problem.features
-        found, vectors = np.linalg.eigh(symmetric(noise.release(second_moments(records.rows), rng).value, p))
+        found, vectors = np.linalg.eigh(symmetric(noise.draw(second_moments(records.rows), rng), p))
         hidden = 2 * noise.deviation / 1.375 * math.sqrt(p)
         ridge, bend = self._ridge(size), problem.loss.curvature
         most = bend * np.minimum(np.maximum(found, 0.0) + hidden, problem.square * size) + ridge

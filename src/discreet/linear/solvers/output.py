@@ -98,7 +98,7 @@ class OutputPerturbation:
         exact = Minimisation(problem.loss, records, problem.square, ridge, np.zeros(problem.shape))
         found = exact.solve(self.tolerance)
         if problem.delta > 0:
-            return Solution(self.mechanism.release(found, rng).value, ridge)
+            return Solution(self.mechanism.draw(found, rng), ridge)
         cover, scale = self.mechanism, self._pure_scale
 
         def draw() -> Any:

@@ -82,6 +82,6 @@ class StochasticGradientDescent(Descending):
 
         def gradient(w: NDArray[np.float64]) -> NDArray[np.float64]:
             batch = sample_records(records, self.rate, rng)
-            return np.asarray(mechanism.release(self._gradient(batch, w), rng).value / self.rate)
+            return np.asarray(mechanism.draw(self._gradient(batch, w), rng) / self.rate)
 
         return Solution(self._descend(gradient, self.steps, pace), self._ridge(size), self.bound, self.steps)

@@ -78,7 +78,7 @@ class SufficientStatistics:
     def solve(self, records: Records, rng: random.Rng) -> Solution:
         """Sum, release, solve."""
         packed = kernels.gram_sum(records.rows, records.targets.astype(np.float64), self.problem.norm, self.sensitivity)
-        p, noisy = self.problem.features, self.mechanism.release(packed, rng).value
+        p, noisy = self.problem.features, self.mechanism.draw(packed, rng)
         hessian, vector = kernels.unpack_symmetric(noisy[:-p], p), noisy[-p:] / self.problem.norm
         asked = self.problem.regularization or 0.0
         spread = 2 * self.noise / math.sqrt(2) * math.sqrt(p)

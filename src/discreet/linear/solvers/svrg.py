@@ -129,12 +129,12 @@ class _VarianceReducedRun:
         """The estimate at w; every m-th becomes the anchor."""
         plan = self.plan
         if self.done % plan.inner == 0:
-            self.anchor, self.full = w, self.anchors.release(plan._gradient(self.records, w), self.rng).value
+            self.anchor, self.full = w, self.anchors.draw(plan._gradient(self.records, w), self.rng)
         self.done += 1
         batch = sample_records(self.records, plan.rate, self.rng)
         with np.errstate(all="ignore"):  # infinite slopes of a loss of one's own: no warning tells that there are any
             change = plan._residuals(batch, w) - plan._residuals(batch, self.anchor)
-        noisy = self.differences.release(kernels.clipped_sum(batch.rows, change, plan.bound * SHARE), self.rng).value
+        noisy = self.differences.draw(kernels.clipped_sum(batch.rows, change, plan.bound * SHARE), self.rng)
         return np.asarray(self.full + noisy / plan.rate)
 
     def within(self, w: Array) -> Array:
