@@ -34,7 +34,7 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reprod
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
 
-__all__ = ["Fit", "FitPlan", "PrivateEstimator"]
+__all__ = ["EstimatorFit", "Fit", "FitPlan", "PrivateEstimator"]
 
 
 class FitPlan(ABC):
@@ -127,34 +127,10 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets, and gives
-    a fitted copy, or the estimator itself if ``in_place``.
-
-    >>> from discreet.estimators import GaussianNB
-    >>> fit = GaussianNB(classes=(0, 1), bounds=(0, 1), epsilon=1.0).operation(n_features=2)
-    >>> fit.label, fit.unit, fit.release((np.eye(2), [0, 1]), rng=1).event == fit.event
-    ('GaussianNB', 'one record', True)
-    """
+class EstimatorFit(ABC):
+    """Base of the fits of estimators: whom they protect, what a book calls them, whether a seed makes them."""
 
     estimator: Any
-    n_features: int
-    in_place: bool = False
-
-    @cached_property
-    def plan(self) -> FitPlan:
-        """What it will do, with the parameters of when it was first asked."""
-        return self.estimator._plan(self.n_features)  # type: ignore[no-any-return]
-
-    @property
-    def event(self) -> events.Event:
-        """The cost, from public facts alone."""
-        return self.plan.event
-
-    @property
-    def asked(self) -> tuple[float | None, float | None]:
-        """Epsilon and delta it is asked for with."""
-        return self.estimator.epsilon, self.estimator.delta
 
     @property
     def unit(self) -> str:
@@ -174,6 +150,40 @@ class Fit:
     def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
         """Read the records, and give the fitted model."""
         return self.prepare(data, rng)()
+
+    @abstractmethod
+    def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
+        """Refuse what public facts tell; no value is looked at before what is returned is called."""
+
+
+@dataclass(frozen=True)
+class Fit(EstimatorFit):
+    """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets, and gives
+    a fitted copy, or the estimator itself if ``in_place``.
+
+    >>> from discreet.estimators import GaussianNB
+    >>> fit = GaussianNB(classes=(0, 1), bounds=(0, 1), epsilon=1.0).operation(n_features=2)
+    >>> fit.label, fit.unit, fit.release((np.eye(2), [0, 1]), rng=1).event == fit.event
+    ('GaussianNB', 'one record', True)
+    """
+
+    n_features: int
+    in_place: bool = False
+
+    @cached_property
+    def plan(self) -> FitPlan:
+        """What it will do, with the parameters of when it was first asked."""
+        return self.estimator._plan(self.n_features)  # type: ignore[no-any-return]
+
+    @property
+    def event(self) -> events.Event:
+        """The cost, from public facts alone."""
+        return self.plan.event
+
+    @property
+    def asked(self) -> tuple[float | None, float | None]:
+        """Epsilon and delta it is asked for with."""
+        return self.estimator.epsilon, self.estimator.delta
 
     def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse what types and shapes tell; no value is looked at before what is returned is called."""

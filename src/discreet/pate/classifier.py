@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,12 @@ from discreet.encoding import features
 from discreet.encoding.containers import UnreadColumn, UnreadRows
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
+from discreet.fitting import EstimatorFit
 from discreet.pate.aggregation import NONE, Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.gnmax_cost import data_dependent_cost
 from discreet.pate.voting import Teachers, count_votes
-from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reproducible, unit_name
+from discreet.release import ONE_RECORD, Chargeable, Release, charged, unit_name
 
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -32,6 +33,7 @@ __all__ = ["PATEClassifier", "PATEFit"]
 _PRIVATE = ("private_votes_", "data_dependent_cost_")
 
 
+@dataclass(eq=False, repr=False)
 class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A student that learns from what ``n_teachers`` teachers, each with its part of the private records, say of public
     rows.
@@ -62,36 +64,20 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     20 x Gaussian(noise_multiplier=3.53553)
     """
 
-    def __init__(
-        self,
-        teacher: Any = None,
-        n_teachers: int = 100,
-        student: Any = None,
-        aggregation: Aggregator | None = None,
-        queries: int | None = None,
-        *,
-        classes: Any = None,
-        semi_supervised: bool = False,
-        soft: bool = False,
-        rounds: int = 1,
-        unit: str = ONE_RECORD,
-        n_jobs: int | None = None,
-        progress: bool | Callable[[float, str], object] = False,
-        random_state: Any = None,
-    ) -> None:
-        self.teacher = teacher
-        self.n_teachers = n_teachers
-        self.student = student
-        self.aggregation = aggregation
-        self.queries = queries
-        self.classes = classes
-        self.semi_supervised = semi_supervised
-        self.soft = soft
-        self.rounds = rounds
-        self.unit = unit
-        self.n_jobs = n_jobs
-        self.progress = progress
-        self.random_state = random_state
+    teacher: Any = None
+    n_teachers: int = 100
+    student: Any = None
+    aggregation: Aggregator | None = None
+    queries: int | None = None
+    _: KW_ONLY
+    classes: Any = None
+    semi_supervised: bool = False
+    soft: bool = False
+    rounds: int = 1
+    unit: str = ONE_RECORD
+    n_jobs: int | None = None
+    progress: bool | Callable[[float, str], object] = False
+    random_state: Any = None
 
     def operation(self, public: Any) -> PATEFit:
         """Fitting this estimator with these public rows: ``release((X, y))`` gives a fitted copy."""
@@ -164,12 +150,11 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class PATEFit:
+class PATEFit(EstimatorFit):
     """The fit of a ``PATEClassifier`` with given public rows: ``release((X, y))`` gives a fitted copy, or itself if
     ``in_place``.
     """
 
-    estimator: Any
     public: Any
     in_place: bool = False
 
@@ -179,21 +164,6 @@ class PATEFit:
         event: events.Event = self.estimator._aggregator(len(self._queries(self.estimator))).event
         return event
 
-    @property
-    def unit(self) -> str:
-        """Whom each record, or each of the units, is all of, on the caller's word."""
-        return unit_name(self.estimator.unit)
-
-    @property
-    def label(self) -> str:
-        """What a book calls it."""
-        return type(self.estimator).__name__
-
-    @property
-    def reproducible(self) -> bool:
-        """Whether the estimator has a seed of its own."""
-        return is_reproducible(self.estimator.random_state)
-
     def _queries(self, model: Any) -> NDArray[np.float64]:
         """The public rows, which may be read at any time."""
         if self.public is None:
@@ -202,10 +172,6 @@ class PATEFit:
         if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
             raise ValueError("public must be a table of finite numbers, one row per query.")
         return rows
-
-    def release(self, data: Any = None, rng: random.RngLike = None) -> Release[Any]:
-        """Read X and y, train the teachers, ask them, and give the fitted student."""
-        return self.prepare(data, rng)()
 
     def prepare(self, data: Any = None, rng: random.RngLike = None) -> Callable[[], Release[Any]]:
         """Refuse what types, shapes and public rows tell; no private value is looked at."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ __all__ = ["NetworkClassifier"]
 Change = Callable[[Tensor, torch.Generator], Tensor]
 
 
+@dataclass(eq=False, repr=False)
 class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """``module()`` makes a network that gives one score a class, of classes 0 to ``n_classes`` - 1.
 
@@ -46,32 +48,18 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        module: Callable[[], torch.nn.Module],
-        *,
-        n_classes: int,
-        epochs: int = 20,
-        batch_size: int = 64,
-        lr: float = 2e-3,
-        weight_decay: float = 5e-4,
-        weak: Change | None = None,
-        strong: Change | None = None,
-        confidence: float = 0.95,
-        averaging: float = 0.995,
-        random_state: int | None = 0,
-    ) -> None:
-        self.module = module
-        self.n_classes = n_classes
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.weak = weak
-        self.strong = strong
-        self.confidence = confidence
-        self.averaging = averaging
-        self.random_state = random_state
+    module: Callable[[], torch.nn.Module]
+    _: KW_ONLY
+    n_classes: int
+    epochs: int = 20
+    batch_size: int = 64
+    lr: float = 2e-3
+    weight_decay: float = 5e-4
+    weak: Change | None = None
+    strong: Change | None = None
+    confidence: float = 0.95
+    averaging: float = 0.995
+    random_state: int | None = 0
 
     def fit(self, X: Any, y: Any) -> NetworkClassifier:
         """Learn from the rows with a label and, by consistency, from those without."""

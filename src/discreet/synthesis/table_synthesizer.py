@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ __all__ = ["SynthesisFit", "TableSynthesizer"]
 
 
 @answer_other_names
+@dataclass(eq=False, repr=False)
 class TableSynthesizer:
     """A model of a table's joint distribution, from noisy marginals that are chosen adaptively.
 
@@ -63,36 +64,20 @@ class TableSynthesizer:
     of SWIFT (google/dpsynth).
     """
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        delta: float = 1e-9,
-        *,
-        workload: Any = None,
-        engine: Literal["residual", "mbi"] = "residual",
-        adjacency: str = "add-remove",
-        unit: str = ONE_RECORD,
-        max_cells: int = 1_000_000,
-        total: float | None = None,
-        bins: Any = None,
-        structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None,
-        dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None,
-        whole: Sequence[str] = (),
-        dates: Mapping[str, tuple[Any, Any]] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.workload = workload
-        self.engine = engine
-        self.adjacency = adjacency
-        self.unit = unit
-        self.max_cells = max_cells
-        self.total = total
-        self.bins = bins
-        self.structural_zeros = structural_zeros
-        self.dependencies = dependencies
-        self.whole = whole
-        self.dates = dates
+    epsilon: float = 1.0
+    delta: float = 1e-9
+    _: KW_ONLY
+    workload: Any = None
+    engine: Literal["residual", "mbi"] = "residual"
+    adjacency: str = "add-remove"
+    unit: str = ONE_RECORD
+    max_cells: int = 1_000_000
+    total: float | None = None
+    bins: Any = None
+    structural_zeros: Mapping[tuple[str, ...], Sequence[tuple[Any, ...]]] | None = None
+    dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None
+    whole: Sequence[str] = ()
+    dates: Mapping[str, tuple[Any, Any]] | None = None
 
     def operation(
         self, schema: Schema | Declaration | str | PathLike[str], progress: Progress | None = None

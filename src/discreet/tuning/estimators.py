@@ -7,6 +7,7 @@ what they report, or choose, was never paid for, even where every single model i
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from discreet import random
@@ -24,6 +25,7 @@ with extra("sklearn"):
 __all__ = ["PrivateSearch"]
 
 
+@dataclass(eq=False, repr=False)
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """The best of a random number of private fits, over a public space of parameters.
 
@@ -40,26 +42,15 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     (['regularization'], True)
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        space: Any,
-        *,
-        mean: float = 10.0,
-        law: str | float = "logarithmic",
-        cap: int | None = None,
-        scoring: Score | None = None,
-        score_epsilon: float | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.space = space
-        self.mean = mean
-        self.law = law
-        self.cap = cap
-        self.scoring = scoring
-        self.score_epsilon = score_epsilon
-        self.random_state = random_state
+    estimator: Any
+    space: Any
+    _: KW_ONLY
+    mean: float = 10.0
+    law: str | float = "logarithmic"
+    cap: int | None = None
+    scoring: Score | None = None
+    score_epsilon: float | None = None
+    random_state: Any = None
 
     def operation(self, n_features: int | None = None) -> Selection:
         """The whole search as an operation on (X, y)."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from discreet.errors import extra, positive
-from discreet.random import RngLike
-from discreet.release import Chargeable
+from discreet.statistics.asking import spell_out
 from discreet.training import Training
 from discreet.tuning.scores import Correct, Score
-from discreet.tuning.selection import Chosen, select
+from discreet.tuning.selection import DEFAULTS, Chosen, SearchOptions, select
 from discreet.tuning.space import Params
 
 with extra("torch"):
@@ -19,6 +18,7 @@ with extra("torch"):
 __all__ = ["predicted_classes", "search"]
 
 
+@spell_out(SearchOptions, "", DEFAULTS)
 def search(
     train: Callable[[Params], Training[Any]],
     space: Mapping[str, Any] | Iterable[Mapping[str, Any]],
@@ -26,15 +26,7 @@ def search(
     *,
     score: Score | None = None,
     score_epsilon: float | None = None,
-    mean: float = 10.0,
-    law: str | float = "logarithmic",
-    cap: int | None = None,
-    default: Any = None,
-    book: Chargeable | None = None,
-    label: str = "",
-    rng: RngLike = None,
-    progress: bool = False,
-    delta: float | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Chosen:
     """The best of a random number of private training runs, on ``data`` = (inputs, targets).
 
@@ -51,21 +43,7 @@ def search(
     if (score is None) == (score_epsilon is None):
         raise ValueError("Give score_epsilon, to compare models by how many targets they predict, or your own score.")
     compared = score or Correct(epsilon=positive("score_epsilon", score_epsilon), predict=predicted_classes)
-    return select(
-        train,
-        space,
-        data,
-        score=compared,
-        mean=mean,
-        law=law,
-        cap=cap,
-        default=default,
-        book=book,
-        label=label,
-        rng=rng,
-        progress=progress,
-        delta=delta,
-    )
+    return select(train, space, data, score=compared, **options)
 
 
 def predicted_classes(model: torch.nn.Module, rows: Any) -> Any:

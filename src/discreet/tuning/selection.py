@@ -16,9 +16,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from discreet import accounting, events
 from discreet.accounting.selection import runs_of
@@ -28,11 +28,12 @@ from discreet.random import RngLike, Streams
 from discreet.random.process import draw_from
 from discreet.random.tap import draw_output
 from discreet.release import Chargeable, Operation, Release, charged
+from discreet.statistics.asking import spell_out
 from discreet.tuning.runs import draw_runs
 from discreet.tuning.scores import Score
 from discreet.tuning.space import Params, candidates
 
-__all__ = ["Chosen", "Selection", "select"]
+__all__ = ["DEFAULTS", "Chosen", "SearchOptions", "Selection", "select"]
 
 
 @dataclass(frozen=True)
@@ -181,31 +182,42 @@ def _spinner(shown: bool) -> Any:
     return Console(stderr=True).status("searching: the number of runs is secret")
 
 
+class SearchOptions(TypedDict, total=False):
+    """What ``Selection`` takes beside candidates and score; who pays, as what; the delta at which the cost is said."""
+
+    mean: float
+    law: str | float
+    cap: int | None
+    default: Any
+    progress: bool
+    book: Chargeable | None
+    label: str
+    rng: RngLike
+    delta: float | None
+
+
+DEFAULTS = {each.name: each.default for each in fields(Selection) if each.name in SearchOptions.__annotations__}
+
+
+@spell_out(SearchOptions, "", DEFAULTS)
 def select(
     train: Callable[[Params], Operation],
     space: Mapping[str, Any] | Iterable[Mapping[str, Any]],
     data: Any,
     *,
     score: Score,
-    mean: float = 10.0,
-    law: str | float = "logarithmic",
-    cap: int | None = None,
-    default: Any = None,
-    book: Chargeable | None = None,
-    label: str = "",
-    rng: RngLike = None,
-    progress: bool = False,
-    delta: float | None = None,
+    **options: Unpack[SearchOptions],
 ) -> Chosen:
     """Search privately and give the best: ``.params``, ``.model``, ``.score``, ``.event``; the rest is gone.
 
     The book is charged once, for the whole search, before anything is read (see ``Selection``). With ``delta`` the cost
     at that delta is printed on standard error first. ``progress`` shows that work goes on, not how much is left.
     """
-    search = Selection(
-        train=train, space=space, score=score, mean=mean, law=law, cap=cap, default=default, progress=progress
-    )
+    asked: dict[str, Any] = dict(options)
+    delta = asked.pop("delta", None)
+    payment = {name: asked.pop(name) for name in ("book", "label", "rng") if name in asked}
+    search = Selection(train=train, space=space, score=score, **asked)
     if delta is not None:
         print(search.cost(delta), file=sys.stderr)
-    chosen: Chosen = charged(search, data, book=book, label=label, rng=rng).value
+    chosen: Chosen = charged(search, data, **payment).value
     return chosen
