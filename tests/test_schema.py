@@ -131,6 +131,6 @@ def test_a_unit_is_said_once(tmp_path, given, pattern):
 
 def test_statistics_take_bounds_that_say_nothing_else():
     """What is missing is left out there, and bounds are not looked for."""
-    for bounds in (dp.Bounded(0, 1, missing=0), dp.Bounded("auto")):
-        with pytest.raises(ValueError, match="bounds are declared, and a missing record is left out"):
+    for bounds, why in ((dp.Bounded(0, 1, missing=0), "missing= is for tables"), (dp.Bounded("auto"), "tables find")):
+        with pytest.raises(ValueError, match=why):
             dp.statistics.Mean(bounds=bounds, epsilon=1.0)

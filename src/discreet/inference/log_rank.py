@@ -1,4 +1,7 @@
-"""The log-rank test: whether two groups survive alike, from one noisy table of groups, times and events."""
+"""The log-rank test: whether two groups survive alike, from one noisy table of groups, times and events.
+
+There is no Cox model beside it: decision 555.
+"""
 
 from __future__ import annotations
 
