@@ -21,6 +21,7 @@ from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.choices import Case
 from discreet.tables.choosing import ChoosingOperation
 from discreet.tables.conditions import Logic, Missing
+from discreet.tables.confidence import LEVEL
 from discreet.tables.covariances import Covariance
 from discreet.tables.derived import as_number, declaration_of
 from discreet.tables.error_targets import epsilon_for
@@ -251,11 +252,13 @@ class TableQuery:
         *,
         rows: int | None = None,
         noise: Noise = "auto",
+        confidence: float = LEVEL,
     ) -> float:
         """The least epsilon at which every answer is within ``error`` of the one without noise, in 95 of 100 groups.
 
         That is half the width of the interval beside each count, sum or mean. A mean's depends on how many rows a group
-        has: ``rows`` is a rough number of them. Nothing is read or spent.
+        has: ``rows`` is a rough number of them. Nothing is read or spent. The errors of tables are worked out for one
+        ``confidence``, 0.95; another is refused.
 
         >>> import polars
         >>> from discreet import Bounded, Schema, table
@@ -263,6 +266,10 @@ class TableQuery:
         >>> people.count().epsilon_for(error=20)
         0.147
         """
+        if confidence != LEVEL:
+            raise ValueError(
+                f"confidence is {confidence!r}, but the errors of tables are worked out for {LEVEL} alone."
+            )
         return epsilon_for(lambda epsilon: self.operation(epsilon, delta, noise=noise), error, rows)
 
     @answer_arguments(BUDGETS)
