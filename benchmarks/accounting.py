@@ -15,16 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import peers
+from benchmarks.make_oracle import TABLE
 
-TABLE = (
-    (0.01, 4, 10_000, 1e-5),
-    (256 / 60_000, 1.1, 14_062, 1e-5),
-    (0.001, 0.8, 100_000, 1e-6),
-    (0.02, 0.6, 5_000, 1e-5),
-    (1, 30, 1_000, 1e-6),
-    (1e-4, 0.7, 1_000_000, 1e-8),
-    (0.01, 4, 10_000, 1e-18),
-)
 WARM = {"steps": [(0.05, 2.0, 7)], "delta": 1e-4}
 OURS = "discreet.accounting"
 # to import

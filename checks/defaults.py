@@ -51,7 +51,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "accounting/leaves/choices.py:_reported",
         "accounting/pld/composition.py:_contour",
         "accounting/sampled_gaussian_rdp.py:sampled_gaussian_curve",
-        "auditing/_same.py:_frame",
+        "auditing/_same.py:_parts_of_polars",
         "cli/train.py:_optimizer",
         "encoding/containers.py:kind_of",
         "encoding/features.py:_column",

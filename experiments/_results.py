@@ -99,8 +99,8 @@ def kept(name: str) -> dict[str, Any]:
         return {}
 
 
-def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table."""
+def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], width: int = 110) -> None:
+    """Print a table as wide as the terminal, or as ``width`` where that is more."""
     from rich.console import Console
     from rich.table import Table
 
@@ -109,7 +109,7 @@ def show(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> No
         table.add_column(name, justify="right" if number else "left")
     for row in rows:
         table.add_row(*row)
-    Console(width=max(110, Console().width)).print(table)
+    Console(width=max(width, Console().width)).print(table)
 
 
 def write_table(name: str, header: Sequence[str], rows: Sequence[Sequence[str]], *, mark: str = "table") -> None:

@@ -25,8 +25,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
@@ -271,12 +269,7 @@ def main(quick: bool = False) -> None:
     size = Size(records=300, width=64, digits=3) if quick else WHOLE
     rows = (Row("RMSprop", LR, epsilon=5.26), Row("RMSprop", LR, epochs=60)) if quick else ROWS
     found = [run(row, size) if quick else kept(row) for row in rows]
-    table = Table(title=f"Memorisation, delta {DELTA:g}, add-remove; a record is a line")
-    for header in HEADER:
-        table.add_column(header, justify="right")
-    for line in lines_of(found):
-        table.add_row(*line)
-    Console().print(table)
+    _results.show(f"Memorisation, delta {DELTA:g}, add-remove; a record is a line", HEADER, lines_of(found))
     _results.save("memorisation", [asdict(each) for each in found])
     _results.write_table("memorisation", HEADER, lines_of(found))
     plot(found)

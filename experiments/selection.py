@@ -27,8 +27,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from scipy.optimize import brentq
 
 import discreet as dp
@@ -225,12 +223,7 @@ def plot(rows: list[dict[str, Any]]) -> None:
 def main(quick: bool = False) -> None:
     seeds = 1 if quick else SEEDS
     rows = [row for question in questions(5000 if quick else None) for row in study(question, seeds)]
-    table = Table(title=f"Choosing among {len(SPACE)} settings, mean of {seeds} seeds, add-remove")
-    for header in HEADER:
-        table.add_column(header, justify="right")
-    for line in lines(rows):
-        table.add_row(*line)
-    Console(width=max(120, Console().width)).print(table)
+    _results.show(f"Choosing among {len(SPACE)} settings, mean of {seeds} seeds, add-remove", HEADER, lines(rows), 120)
     _results.save("selection", rows)
     _results.write_table("selection", HEADER, lines(rows))
     plot(rows)

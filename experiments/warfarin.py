@@ -26,8 +26,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LinearRegression as Ordinary
 
 import discreet as dp
@@ -305,12 +303,9 @@ def plot(found: dict[str, Any]) -> None:
 def main(quick: bool = False) -> None:
     chosen = {name: MODELS[name] for name in ("no model", "0.25", "1", "not private")} if quick else MODELS
     found = averages(chosen, 3 if quick else SPLITS)
-    table = Table(title=f"Warfarin, delta {DELTA:g}, add-remove, mean of {3 if quick else SPLITS} splits")
-    for header in HEADER:
-        table.add_column(header, justify="right")
-    for line in lines(found):
-        table.add_row(*line)
-    Console(width=max(150, Console().width)).print(table)
+    _results.show(
+        f"Warfarin, delta {DELTA:g}, add-remove, mean of {3 if quick else SPLITS} splits", HEADER, lines(found), 150
+    )
     _results.save("warfarin", found)
     _results.write_table("warfarin", HEADER, lines(found))
     plot(found)

@@ -61,23 +61,11 @@ def _end(name: str, value: Any) -> dt.datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """Points in time from ``first`` to ``last``; what lies outside is missing. A day given as ``last`` is all of it.
-
-    >>> round(Times("2024-01-01", "2024-12-31").high - Times("2024-01-01", "2024-12-31").low)
-    31622400
-    """
+class _Span:
+    """From ``first`` to ``last``, both included."""
 
     first: Any
     last: Any
-
-    def __post_init__(self) -> None:
-        first, last = _end("first", self.first), _end("last", self.last)
-        day = (isinstance(self.last, str) and len(self.last) == 10) or type(self.last) is dt.date
-        object.__setattr__(self, "first", first)
-        object.__setattr__(self, "last", last + dt.timedelta(days=1, microseconds=-1) if day else last)
-        if not self.low < self.high:
-            raise ValueError(f"first is {self.first} and last {self.last}, but first must come before last.")
 
     @property
     def low(self) -> float:
@@ -91,31 +79,35 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Dates:
+class Times(_Span):
+    """Points in time from ``first`` to ``last``; what lies outside is missing. A day given as ``last`` is all of it.
+
+    >>> round(Times("2024-01-01", "2024-12-31").high - Times("2024-01-01", "2024-12-31").low)
+    31622400
+    """
+
+    def __post_init__(self) -> None:
+        first, last = _end("first", self.first), _end("last", self.last)
+        day = (isinstance(self.last, str) and len(self.last) == 10) or type(self.last) is dt.date
+        object.__setattr__(self, "first", first)
+        object.__setattr__(self, "last", last + dt.timedelta(days=1, microseconds=-1) if day else last)
+        if not self.low < self.high:
+            raise ValueError(f"first is {self.first} and last {self.last}, but first must come before last.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dates(_Span):
     """Days from ``first`` to ``last``, both included; a time counts as its day. What lies outside is missing.
 
     >>> Dates("2024-02-28", "2024-03-01").days
     3
     """
 
-    first: Any
-    last: Any
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "first", _end("first", self.first).date())
         object.__setattr__(self, "last", _end("last", self.last).date())
         if not self.first <= self.last:
             raise ValueError(f"first is {self.first} and last {self.last}, but first must not come after last.")
-
-    @property
-    def low(self) -> float:
-        """The first day, in seconds."""
-        return seconds(self.first) or 0.0
-
-    @property
-    def high(self) -> float:
-        """The last day, in seconds."""
-        return seconds(self.last) or 0.0
 
     @property
     def days(self) -> int:

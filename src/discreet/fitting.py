@@ -34,7 +34,7 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reprod
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
 
-__all__ = ["EstimatorFit", "Fit", "FitPlan", "PrivateEstimator"]
+__all__ = ["EstimatorFit", "Fit", "FitPlan", "NoisyPlan", "PrivateEstimator"]
 
 
 class FitPlan(ABC):
@@ -51,6 +51,17 @@ class FitPlan(ABC):
 
         Whatever a row holds, nothing fails, and its part in every noisy sum stays within the stated sensitivity.
         """
+
+
+class NoisyPlan(FitPlan):
+    """A plan that draws ``noise`` once, for all that it measures."""
+
+    noise: Any
+
+    @property
+    def event(self) -> events.Event:
+        """The noise's."""
+        return self.noise.event  # type: ignore[no-any-return]
 
 
 @answer_other_names

@@ -28,28 +28,26 @@ class CannotJudge(ValueError):
 
 def score_outputs(sides: Sequence[list[Any]], pilot: int) -> list[Scores]:
     """One score an output, for both neighbours; the first ``pilot`` of each side decide how outputs are read."""
-    rows = _scores_by_key(sides, pilot) if all(map(_mappings, sides)) else as_rows(sides)
+    all_mappings = all(isinstance(output, Mapping) for side in sides for output in side)
+    rows = _rows_by_key(sides, pilot) if all_mappings else as_rows(sides)
     if rows is None:
-        texts = [[_name_of_output(output) for output in side] for side in sides]
-        _refuse_constant(texts)
-        return _outcomes(texts, pilot)
+        names = [[_name_of_output(output) for output in side] for side in sides]
+        _refuse_constant(names)
+        return _score_few(names, pilot)
     if not all(np.isfinite(side).all() for side in rows):
         raise CannotJudge("An output is not a finite number, which an audit cannot compare: make it one by read=.")
-    named = [[row.tobytes() for row in side] for side in rows]
-    _refuse_constant(named)
-    values = len({name for side in named for name in side[:pilot]})
-    if values <= _FEW or (rows[0].shape[1] > 1 and values <= pilot // 8):
-        return _outcomes(named, pilot)
+    bits = [[row.tobytes() for row in side] for side in rows]
+    _refuse_constant(bits)
+    values = len({name for side in bits for name in side[:pilot]})
+    is_vector = rows[0].shape[1] > 1
+    if values <= _FEW or (is_vector and values <= pilot // 8):  # outcomes, rather than amounts
+        return _score_few(bits, pilot)
     return _project(rows, pilot)
 
 
-def _refuse_constant(named: Sequence[list[Any]]) -> None:
-    if len({name for side in named for name in side}) < 2:
+def _refuse_constant(names: Sequence[list[Any]]) -> None:
+    if len({name for side in names for name in side}) < 2:
         raise CannotJudge("Every run gave the same output on both neighbours, so that nothing was compared.")
-
-
-def _mappings(side: list[Any]) -> bool:
-    return all(isinstance(output, Mapping) for output in side)
 
 
 def as_rows(sides: Sequence[list[Any]]) -> list[Scores] | None:
@@ -62,22 +60,29 @@ def as_rows(sides: Sequence[list[Any]]) -> list[Scores] | None:
     return [np.array(side) for side in rows] if len(lengths) == 1 and lengths != {0} else None
 
 
-def _scores_by_key(sides: Sequence[list[Mapping[Any, Any]]], pilot: int) -> list[Scores] | None:
-    """For each key that the pilots saw: whether it is there, and its numbers."""
-    named = [[{_name_of_output(key): value for key, value in output.items()} for output in side] for side in sides]
+def _rows_by_key(sides: Sequence[list[Mapping[Any, Any]]], pilot: int) -> list[Scores] | None:
+    """For each key that the pilots saw: whether it is there, and its numbers; none where keys hold no such numbers."""
     try:
-        parts = [[{key: _flat(value) for key, value in output.items()} for output in side] for side in named]
+        outputs = [[_numbers_by_key(output) for output in side] for side in sides]
     except (TypeError, ValueError):
         return None
-    sizes = {key: len(part) for side in parts for output in side[:pilot] for key, part in output.items()}
-    if any(len(o[key]) != sizes[key] for side in parts for o in side for key in o.keys() & sizes.keys()):
-        return None
+    sizes = {key: len(part) for side in outputs for output in side[:pilot] for key, part in output.items()}
+    for output in (output for side in outputs for output in side):
+        if any(len(output[key]) != sizes[key] for key in output.keys() & sizes.keys()):
+            return None
+    return [np.array([_row_of_keys(output, sizes) for output in side]) for side in outputs]
 
-    def row(output: dict[str, Scores]) -> Scores:
-        found = [[float(key in output), *output.get(key, np.zeros(sizes[key]))] for key in sorted(sizes)]
-        return np.array([number for part in found for number in part] or [0.0])
 
-    return [np.array([row(output) for output in side]) for side in parts]
+def _numbers_by_key(output: Mapping[Any, Any]) -> dict[str, Scores]:
+    return {_name_of_output(key): _flat(value) for key, value in output.items()}
+
+
+def _row_of_keys(output: Mapping[str, Scores], sizes: Mapping[str, int]) -> Scores:
+    """One after the other, for each of the known keys: 1 and its numbers, or zeros."""
+    parts = [
+        np.append(1.0, output[key]) if key in output else np.zeros(1 + size) for key, size in sorted(sizes.items())
+    ]
+    return np.concatenate(parts) if parts else np.zeros(1)
 
 
 def _flat(value: Any) -> Scores:
@@ -86,10 +91,10 @@ def _flat(value: Any) -> Scores:
         raise TypeError("a mapping within an output")
     if isinstance(value, (list, tuple)):
         return np.concatenate([_flat(part) for part in value]) if len(value) else np.zeros(0)
-    found = np.asarray(value)
-    if found.dtype.kind not in "biuf":
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
         raise TypeError("no number")
-    return found.astype(np.float64).ravel()
+    return array.astype(np.float64).ravel()
 
 
 def _name_of_output(value: Any) -> str:
@@ -103,7 +108,8 @@ def _name_of_output(value: Any) -> str:
     return repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
 
 
-def _outcomes(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
+def _score_few(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
+    """Scores of outcomes by how often the pilot saw them, if it saw few different ones."""
     if len({name for side in named for name in side[:pilot]}) > pilot:
         # of 2 * pilot outputs: most were seen once, and none of them tells anything
         raise CannotJudge(
@@ -121,11 +127,13 @@ def score_by_frequency(named: Sequence[list[Any]], pilot: int) -> list[Scores]:
 
 
 def _project(rows: Sequence[Scores], pilot: int) -> list[Scores]:
+    """Vectors along the difference of the pilots' means; one number is its own score."""
     if rows[0].shape[1] == 1:
         return [side[:, 0] for side in rows]
     first, second = (side[:pilot] for side in rows)
-    moved = second.mean(axis=0) - first.mean(axis=0)
+    difference = second.mean(axis=0) - first.mean(axis=0)
     variance = first.var(axis=0) + second.var(axis=0)
     # what hardly varies and differs tells the sides apart by itself: it must not drown in what varies
-    weight = np.maximum(variance, (0.01 * moved) ** 2)
-    return [side @ np.where(weight > 0, moved / np.where(weight > 0, weight, 1.0), 0.0) for side in rows]
+    scale = np.maximum(variance, (0.01 * difference) ** 2)
+    direction = np.divide(difference, scale, out=np.zeros_like(difference), where=scale > 0)
+    return [side @ direction for side in rows]

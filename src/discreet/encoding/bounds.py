@@ -55,7 +55,7 @@ def per_feature(bounds: Any, features: int, names: Sequence[Any] | None = None) 
         low, high = _by_name(bounds, features, names)
     else:
         low, high = _by_place(bounds, features)
-    if not _usable((low, high)):
+    if not _are_intervals((low, high)):
         raise ValueError(_FORMS)
     return low, high
 
@@ -79,49 +79,58 @@ def _by_place(bounds: Any, features: int) -> Sides:
     if len(shape) == 1:
         low, high = bounds
         return _one_each(low, features), _one_each(high, features)
-    numbers = np.array(bounds, np.float64)
-    readings = {"sides": tuple(numbers)} if shape[0] == 2 else {}
-    if shape[1] == 2:
-        readings["pairs"] = tuple(numbers.T)
-    fitting = {name: sides for name, sides in readings.items() if len(sides[0]) == features}
-    if not fitting:
+    readings = [sides for sides in _readings(bounds, shape) if len(sides[0]) == features]
+    if not readings:
         raise ValueError(f"bounds has {max(shape)} entries, but the data has {features} features.")
-    sensible = [sides for sides in fitting.values() if _usable(sides)]
-    if len(sensible) == 2 and not _arrays(bounds) and not np.array_equal(sensible[0], sensible[1]):
-        first, second = (f"({float(low):g}, {float(high):g})" for low, high in numbers)
+    sensible = [sides for sides in readings if _are_intervals(sides)]
+    if len(sensible) == 2 and not _are_two_arrays(bounds) and not np.array_equal(sensible[0], sensible[1]):
+        first, second = (f"({float(low):g}, {float(high):g})" for low, high in np.array(bounds, np.float64))
         raise ValueError(
             "bounds may mean one pair per feature, or all lower and then all upper bounds: say which by a mapping, "
             f"such as {{0: {first}, 1: {second}}}, by columns' names or numbers."
         )
-    return (sensible or list(fitting.values()))[0]
+    return (sensible or readings)[0]
 
 
-def _arrays(bounds: Any) -> bool:
+def _readings(bounds: Any, shape: tuple[int, ...]) -> list[Sides]:
+    """What a table of numbers may mean: lower bounds above upper ones, where it has two rows; pairs, where it has two
+    columns."""
+    numbers = np.array(bounds, np.float64)
+    rows, columns = shape
+    return [(numbers[0], numbers[1])] * (rows == 2) + [(numbers[:, 0], numbers[:, 1])] * (columns == 2)
+
+
+def _are_two_arrays(bounds: Any) -> bool:
     """Whether these are two arrays, as ``X.min(axis=0), X.max(axis=0)`` are: nobody writes pairs so."""
     return isinstance(bounds, tuple) and all(isinstance(side, np.ndarray) for side in bounds)
 
 
-def _usable(sides: Any) -> bool:
+def _are_intervals(sides: Sides) -> bool:
+    """Whether each lower bound is below its upper one, and nothing computed of them leaves the doubles."""
     low, high = sides
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(low + high).all() and np.isfinite(high - low).all() and (low < high).all())
 
 
 def _shape(bounds: Any) -> tuple[int, ...]:
-    """(2,) of a pair whose sides are numbers or one of them a list; otherwise (rows, columns)."""
+    """(2,) of a pair whose sides are numbers or one of them a list; otherwise (rows, columns), one of which is 2."""
     try:
         sides = list(bounds)
-        lengths = {np.shape(side) for side in sides}
+        shapes = {np.shape(side) for side in sides}
     except (TypeError, ValueError):
         raise ValueError(_FORMS) from None
-    if len(sides) == 2 and () in lengths and all(len(shape) < 2 for shape in lengths):
+    if len(sides) == 2 and () in shapes and all(len(shape) < 2 for shape in shapes):
         return (2,)
-    if len(lengths) != 1 or len(next(iter(lengths))) != 1 or 2 not in (len(sides), next(iter(lengths))[0]):
+    if len(shapes) != 1:
         raise ValueError(_FORMS)
-    return (len(sides), next(iter(lengths))[0])
+    [row] = shapes
+    if len(row) != 1 or 2 not in (len(sides), row[0]):
+        raise ValueError(_FORMS)
+    return (len(sides), row[0])
 
 
 def _one_each(side: Any, features: int) -> NDArray[np.float64]:
+    """One number for all features, or one each."""
     try:
         return np.broadcast_to(np.asarray(side, np.float64), (features,))
     except (TypeError, ValueError):

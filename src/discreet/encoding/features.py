@@ -44,18 +44,13 @@ def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int 
     """
     if isinstance(X, UnreadRows):
         return X
-    if hasattr(type(X), "collect_schema") and not hasattr(type(X), "iter_rows"):
-        raise ValueError(f"X is a {type(X).__name__}, whose rows are not there yet, but must be: give X.collect().")
-    source = X if is_frame(X) else as_list(X)
+    source = _as_source(X)
     if declared is None and reset and isinstance(source, (list, tuple)):
         raise ValueError(_NO_WIDTH.format(kind=type(source).__name__))
-    if not (is_frame(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple))):
-        check_readable(source, "X")
-        source = _array(readable(source))
     try:
-        blank = validate_data(
+        checked = validate_data(
             estimator,
-            _blank(source, declared),
+            _without_records(source, declared),
             reset=reset,
             dtype=np.float64,
             ensure_all_finite=False,
@@ -65,15 +60,31 @@ def check_features(estimator: Any, X: Any, *, reset: bool = True, declared: int 
         first = str(error).split("\n", 1)[0].rstrip(":")
         advice = ". Reshape your data to one row per record." if first.startswith("Expected 2D") else ""
         raise type(error)(f"{first}{advice}") from None
-    return UnreadRows(source, blank.shape[1])
+    return UnreadRows(source, checked.shape[1])
+
+
+def _as_source(X: Any) -> Any:
+    """X as what its rows are later read from: a frame, a sparse matrix, a list of rows or an array."""
+    if hasattr(type(X), "collect_schema") and not hasattr(type(X), "iter_rows"):
+        raise ValueError(f"X is a {type(X).__name__}, whose rows are not there yet, but must be: give X.collect().")
+    if is_frame(X):
+        return X
+    source = as_list(X)
+    if is_frame(source) or hasattr(source, "tocsr") or isinstance(source, (list, tuple)):
+        return source
+    check_readable(source, "X")
+    return _array(readable(source))
 
 
 def _array(source: Any) -> NDArray[Any]:
     """What is no frame, as NumPy has it. A typed column, which is no table, is refused as one: its values are unread,
     since one of them may be what NumPy cannot hold.
     """
-    typed = element_type(source) is not None and hasattr(type(source), "__len__") and not isinstance(source, np.ndarray)
-    return np.empty(len(source)) if typed and len(getattr(source, "shape", (0,))) == 1 else np.asarray(source)
+    if isinstance(source, np.ndarray):
+        return source
+    is_typed = element_type(source) is not None and hasattr(type(source), "__len__")
+    is_column = len(getattr(source, "shape", (0,))) == 1
+    return np.empty(len(source)) if is_typed and is_column else np.asarray(source)
 
 
 def table(estimator: Any, X: Any) -> NDArray[np.float64]:
@@ -87,7 +98,7 @@ def table(estimator: Any, X: Any) -> NDArray[np.float64]:
     return found.read()
 
 
-def _blank(source: Any, declared: int | None) -> Any:
+def _without_records(source: Any, declared: int | None) -> Any:
     """A table of the same columns without rows, for checks that look at no value."""
     if is_frame(source):
         for name, kind in column_types(source):
@@ -98,25 +109,31 @@ def _blank(source: Any, declared: int | None) -> Any:
     if isinstance(source, (list, tuple)):
         return np.empty(0 if declared is None else (0, declared))
     if hasattr(source, "tocsr") and source.ndim == 2:
+        _refuse_types(source, "biuf")
         if source.shape[0] * source.shape[1] > DENSEST:
             raise ValueError(f"X is sparse and becomes a table of its shape, but of at most {DENSEST} entries.")
-        if source.dtype.kind not in "biuf":
-            raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
         return np.empty((0, source.shape[1]))
     if not isinstance(source, np.ndarray):
-        return source
-    if source.dtype.kind not in "biufcO":
-        raise ValueError(_REFUSED.format(what=f"type {source.dtype.type.__name__}"))
+        return source  # which scikit-learn refuses
+    _refuse_types(source, "biufcO")  # complex numbers are refused by scikit-learn, in its words
     kind = np.complex128 if source.dtype.kind == "c" else np.float64
     return np.empty((0, *source.shape[1:]), kind) if source.ndim else np.float64(0)
+
+
+def _refuse_types(array: Any, letters: str) -> None:
+    """Refuse an array whose type is of none of NumPy's kinds."""
+    if array.dtype.kind not in letters:
+        raise ValueError(_REFUSED.format(what=f"type {array.dtype.type.__name__}"))
 
 
 def _without_rows(frame: Any) -> Any:
     """A frame of the same columns without rows, all of doubles: scikit-learn refuses text."""
     names = [name for name, _ in column_types(frame)]
-    if hasattr(frame, "iloc"):
+    if hasattr(frame, "iloc"):  # pandas, whose columns may share a name
         return type(frame)(np.empty((0, len(names))), columns=frame.columns)
-    return type(frame)({name: np.empty(0) for name in names}) if hasattr(frame, "dtypes") else frame.slice(0, 0)
+    if hasattr(frame, "dtypes"):  # polars
+        return type(frame)({name: np.empty(0) for name in names})
+    return frame.slice(0, 0)
 
 
 def column(y: Any, rows: int) -> UnreadColumn:
@@ -138,17 +155,20 @@ def _column(y: Any) -> UnreadColumn:
         return UnreadColumn(y, "objects")
     kind = getattr(y, "dtype", getattr(y, "type", None))
     if kind is None or isinstance(y, np.ndarray) or not hasattr(y, "__len__"):
-        y = np.asarray(y)
-        if y.ndim == 2 and y.shape[1] == 1:
-            warnings.warn(
-                "A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=4
-            )
-            y = y[:, 0]
-        if y.ndim != 1:
-            raise ValueError(f"y has {y.ndim} dimensions, but must have one entry per record.")
+        y = _one_dimensional(np.asarray(y))
         return UnreadColumn(y, kind_of(y.dtype))
-    held = kind_of(kind)
-    return UnreadColumn(y, "objects" if held in ("numbers", "text") else held)  # a frame's column: see ``containers``
+    holds = kind_of(kind)
+    return UnreadColumn(y, "objects" if holds in ("numbers", "text") else holds)  # of a frame: see ``containers``
+
+
+def _one_dimensional(y: NDArray[Any]) -> NDArray[Any]:
+    """y as a column; a table of one column is taken for it, with scikit-learn's warning."""
+    if y.ndim == 2 and y.shape[1] == 1:
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=5)
+        return y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(f"y has {y.ndim} dimensions, but must have one entry per record.")
+    return y
 
 
 def pair(data: Any) -> tuple[Any, Any]:

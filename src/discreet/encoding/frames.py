@@ -21,6 +21,7 @@ Decisions 290 and 293.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -47,12 +48,7 @@ _EXACT = 1 << 53  # whole numbers up to here are doubles, and are written in dig
 def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, Literal["pandas", "polars"]]:
     """The declared columns of a frame as an Arrow table, and the kind of frame that answers are."""
     if nw.dependencies.is_pandas_like_dataframe(source):
-        series = _declared_columns(source, list(source.columns), columns, lambda place: source.iloc[:, place])
-        for name, one in series.items():
-            if not _is_time(schema, name):
-                check_type(name, one)
-        read = quietly(lambda: {name: _column(one, schema.get(name)) for name, one in series.items()})
-        return pa.table(read), "pandas"
+        return _table_of_pandas(source, schema, columns), "pandas"
     if nw.dependencies.is_polars_lazyframe(source):
         check_present(columns, quietly(lambda: source.collect_schema().names()))
         # whatever fails on the way would quote the entry on which it failed
@@ -65,14 +61,25 @@ def arrow_table(source: Any, schema: Schema, columns: list[str]) -> tuple[Any, L
             f"source is a {type(source).__name__}, but must be a path, a pandas, polars or pyarrow frame, a "
             "DuckDB relation or a Spark frame."
         )
+    return _table_of_arrow(source, schema, columns), "polars"
+
+
+def _table_of_pandas(source: Any, schema: Schema, columns: list[str]) -> Any:
+    series = _declared_columns(source, list(source.columns), columns, lambda place: source.iloc[:, place])
+    for name, one in series.items():
+        if not _is_time(schema, name):
+            check_type(name, one)
+    return pa.table(quietly(lambda: {name: _column(one, schema.get(name)) for name, one in series.items()}))
+
+
+def _table_of_arrow(source: Any, schema: Schema, columns: list[str]) -> Any:
     arrays = _declared_columns(source, source.column_names, columns, source.column)
     fields = plain_schema(pa.schema([(name, one.type) for name, one in arrays.items()]))
     for name, kind in zip(fields.names, fields.types, strict=True):
-        if (
-            _is_time(schema, name) and kind_of(kind) == "numbers"
-        ):  # who counts from another day would be answered wrongly
+        # a number counts from some day, and from which is not known: the answer would be wrong without a word
+        if _is_time(schema, name) and kind_of(kind) == "numbers":
             raise ValueError(f"Column {name!r} has type {kind}, but must hold dates, times or text: cast it first.")
-    return quietly(lambda: pa.table(list(arrays.values()), names=list(arrays)).cast(fields)), "polars"
+    return quietly(lambda: pa.table(list(arrays.values()), names=list(arrays)).cast(fields))
 
 
 def _declared_columns(
@@ -108,22 +115,37 @@ def _column(series: Any, column: Column | None) -> Any:
     """A pandas column, read by its declaration."""
     if isinstance(column, (Dates, Times)):
         return _moments(series)
-    kept = pa.array(series, from_pandas=True) if _kept_by_arrow(series.dtype) else None
-    if isinstance(kept, pa.ChunkedArray):
-        kept = kept.combine_chunks()
-    kept = None if kept is None else _plain_array(kept)
-    named = column is None or isinstance(column, Unlisted)
-    if named or (isinstance(column, Categories) and column.textual):
-        write, mark = (identity, NUMBERS) if named else (label, "")
-        if kept is None:
-            return pa.array(map(write, series.astype(object)), pa.large_string())
-        if not _textual(kept):
-            return _write_numbers(kept, write, mark)
-        return _mark_text(kept) if named else kept
-    if kept is not None and _textual(kept):
-        return kept  # read by the engine, by the same grammar
-    numbers = series if kept is None else kept.cast(pa.float64(), safe=False)
+    held = _held_by_arrow(series)
+    if column is None or isinstance(column, Unlisted):  # none: the unit
+        return _identities(series, held)
+    if isinstance(column, Categories) and column.textual:
+        return _labels(series, held)
+    if held is not None and _textual(held):
+        return held  # read by the engine, by the same grammar
+    numbers = series if held is None else held.cast(pa.float64(), safe=False)
     return pa.array(spelled_doubles(numbers, truth=are_truths(column)), pa.float64())
+
+
+def _identities(series: Any, held: Any) -> Any:
+    """Entries as ``identity`` writes them."""
+    if held is None:
+        return pa.array(map(identity, series.astype(object)), pa.large_string())
+    return _mark_text(held) if _textual(held) else _write_numbers(held, identity, NUMBERS)
+
+
+def _labels(series: Any, held: Any) -> Any:
+    """Entries as ``label`` writes them."""
+    if held is None:
+        return pa.array(map(label, series.astype(object)), pa.large_string())
+    return held if _textual(held) else _write_numbers(held, label, "")
+
+
+def _held_by_arrow(series: Any) -> Any:
+    """The column as one Arrow array on which Arrow computes; none where Python must read it."""
+    if not _can_hold(series.dtype):
+        return None
+    array = pa.array(series, from_pandas=True)
+    return _plain_array(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
 
 
 def _plain_array(array: Any) -> Any:
@@ -140,7 +162,7 @@ def _of_arrow(dtype: Any) -> Any:
     return getattr(dtype, "pyarrow_dtype", None)
 
 
-def _kept_by_arrow(dtype: Any) -> bool:
+def _can_hold(dtype: Any) -> bool:
     """Whether Arrow can hold a column as it is: objects may be anything, and Python's text no Unicode (lone
     surrogates); decimals are compared by their values, not by their digits; it knows no long doubles.
     """
@@ -159,24 +181,32 @@ def _textual(array: Any) -> bool:
 def _write_numbers(array: Any, write: Callable[[Any], str | None], mark: str) -> Any:
     """Numbers as ``write`` writes them: whole ones, after ``mark``, in digits."""
     if pa.types.is_boolean(array.type):
-        array = array.cast(pa.uint8() if mark else pa.large_string())
         if not mark:
-            return array
-    array = array.cast(pa.float64()) if pa.types.is_floating(array.type) else array
+            return array.cast(pa.large_string())
+        array = array.cast(pa.uint8())
+    if pa.types.is_floating(array.type):
+        array = array.cast(pa.float64())
     values, missing = array.fill_null(0).to_numpy(zero_copy_only=False), array.is_null().to_numpy(zero_copy_only=False)
     with np.errstate(invalid="ignore"):
         whole = ~missing & (values >= -_EXACT) & (values <= _EXACT) & (np.floor(values) == values)
     digits = pa.array(np.where(whole, values, 0).astype(np.int64), mask=~whole).cast(pa.large_string())
-    told = pc.binary_join_element_wise(pa.scalar(mark, pa.large_string()), digits, pa.scalar("", pa.large_string()))
-    if not (rest := ~missing & ~whole).any():
-        return told
-    others = pa.array([write(value) for value in values[rest].tolist()], pa.large_string())
-    return pc.replace_with_mask(told, pa.array(rest), others)
+    written = _after(mark, digits)
+    others = ~missing & ~whole
+    if not others.any():
+        return written
+    # fractions, infinities and what is beyond the whole numbers of doubles, one by one
+    return pc.replace_with_mask(
+        written, pa.array(others), pa.array([write(value) for value in values[others].tolist()], pa.large_string())
+    )
+
+
+def _after(mark: str, texts: Any) -> Any:
+    """Each text with ``mark`` before it."""
+    return pc.binary_join_element_wise(pa.scalar(mark, pa.large_string()), texts, pa.scalar("", pa.large_string()))
 
 
 def _mark_text(array: Any) -> Any:
-    """Text as ``identity`` writes it."""
+    """Text as ``identity`` writes it: marked where it could be taken for what another kind is written as."""
     array = array.cast(pa.large_string())
-    like = [pc.starts_with(array, pattern=kind) for kind in KINDS]
-    marked = pc.binary_join_element_wise(pa.scalar("text:", pa.large_string()), array, pa.scalar("", pa.large_string()))
-    return pc.if_else(pc.or_(pc.or_(like[0], like[1]), pc.or_(like[2], like[3])), marked, array)
+    is_like_a_mark = reduce(pc.or_, [pc.starts_with(array, pattern=kind) for kind in KINDS])
+    return pc.if_else(is_like_a_mark, _after("text:", array), array)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events, random
+from discreet import random
 from discreet.encoding.labels import Labels
 from discreet.errors import extra
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import group_sums, noise_for, scale_to_unit
-from discreet.fitting import FitPlan
+from discreet.fitting import FitPlan, NoisyPlan
 from discreet.habits import answer_other_names
 
 with extra("sklearn"):
@@ -26,7 +26,7 @@ _PRIOR = 1 / 3  # the variance of a uniform feature on [-1, 1], which a class wi
 
 
 @dataclass(frozen=True)
-class _ClassMoments(FitPlan):
+class _ClassMoments(NoisyPlan):
     """One vector for all classes. A record is in one class, with (1, x, x²) of every feature, all within [-1, 1]:
     1 + 2d in L1, √(1 + 2d) in L2.
     """
@@ -35,10 +35,6 @@ class _ClassMoments(FitPlan):
     high: NDArray[np.float64]
     classes: NDArray[Any]
     noise: Any
-
-    @property
-    def event(self) -> events.Event:
-        return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         placed, k, d = scale_to_unit(rows, self.low, self.high), len(self.classes), len(self.low)

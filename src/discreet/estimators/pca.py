@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events, random
+from discreet import random
 from discreet.errors import extra, number, whole
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.sums import in_ball, noise_for, room_to_round, scale_to_unit
-from discreet.fitting import FitPlan
+from discreet.fitting import FitPlan, NoisyPlan
 from discreet.habits import answer_other_names
 from discreet.mechanisms.grid import wide
 
@@ -29,7 +29,7 @@ _CHUNK = 1 << 20  # rows whose products, of 2^32 parts each, add up exactly in d
 
 
 @dataclass(frozen=True)
-class _SecondMoments(FitPlan):
+class _SecondMoments(NoisyPlan):
     """A count, a sum and the upper triangle of Σ zzᵀ, for rows z of length at most 1.
 
     A record moves the count by 1, the sum by ‖z‖ ≤ 1 and the triangle by at most ‖zzᵀ‖ = ‖z‖² ≤ 1: √3 in L2 together.
@@ -41,10 +41,6 @@ class _SecondMoments(FitPlan):
     norm: float
     components: int
     noise: Any
-
-    @property
-    def event(self) -> events.Event:
-        return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         placed = scale_to_unit(rows, self.low, self.high)

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import events, random
+from discreet import random
 from discreet.encoding import features as reading
 from discreet.errors import extra, number
 from discreet.estimators.base import BoundedEstimator
 from discreet.estimators.bins import Bins
 from discreet.estimators.sums import FINE, cut, group_sums, noise_for, scale_to_unit
-from discreet.fitting import FitPlan
+from discreet.fitting import FitPlan, NoisyPlan
 from discreet.habits import answer_other_names
 
 with extra("sklearn"):
@@ -44,7 +44,7 @@ class _Scaler(OneToOneFeatureMixin, TransformerMixin, BoundedEstimator):  # type
 
 
 @dataclass(frozen=True)
-class _ColumnMoments(FitPlan):
+class _ColumnMoments(NoisyPlan):
     """How many finite values each feature has, their sum and the sum of their squares, in units of [-1, 1].
 
     A record has at most (1, 1, 1) in each of d features: 3d in L1, √(3d) in L2.
@@ -53,10 +53,6 @@ class _ColumnMoments(FitPlan):
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     noise: Any
-
-    @property
-    def event(self) -> events.Event:
-        return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         placed = scale_to_unit(rows, self.low, self.high)
@@ -102,15 +98,11 @@ class StandardScaler(_Scaler):
 
 
 @dataclass(frozen=True)
-class _Extremes(FitPlan):
+class _Extremes(NoisyPlan):
     """A histogram of each feature, of which a record is in one bin each: d in L1, √d in L2."""
 
     bins: Bins
     noise: Any
-
-    @property
-    def event(self) -> events.Event:
-        return self.noise.event  # type: ignore[no-any-return]
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         codes, d = self.bins.codes(rows), len(self.bins.counts)

@@ -114,8 +114,8 @@ class LogisticIntervals:
         """The noisy gradient and Hessian at ``start``."""
         scores, loss, p = kernels.scores(records.rows, start), Logistic(), records.rows.shape[1]
         gradient = kernels.clipped_sum(records.rows, loss.residual(scores, records.targets), self.problem.norm)
-        noisy = self.gradient.draw(gradient, rng)[:, 0]
+        noisy = self.gradient.release(gradient, rng).value[:, 0]
         # each bend is at most a quarter
         bent = records.rows * 2 * np.sqrt(loss.bends(scores, records.targets))[:, None]
         packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, self.problem.square)[:-p] / 4
-        return noisy, kernels.unpack_symmetric(self.hessian.draw(packed, rng), p)
+        return noisy, kernels.unpack_symmetric(self.hessian.release(packed, rng).value, p)

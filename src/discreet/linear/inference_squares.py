@@ -86,7 +86,7 @@ class SquaresIntervals:
             jacobian = jacobian * np.append(np.ones(rows.shape[1] - 1), COLUMN)
         p, norm, sigma = rows.shape[1], math.sqrt(self.square), float(self.statistics.sigma or 0.0)
         packed = kernels.gram_sum(rows, records.targets, norm, math.sqrt(2) * self.square)
-        released = self.statistics.draw(packed, rng)
+        released = self.statistics.release(packed, rng).value
         matrix, vector = kernels.unpack_symmetric(released[:-p], p), released[-p:] / norm
         wider = widening(SAFE * sigma / low) if (low := smallest(matrix)) else math.inf
         weights = np.asarray(np.linalg.solve(matrix, vector)) if wider < math.inf else np.zeros(p)
@@ -120,7 +120,7 @@ class SquaresIntervals:
         residuals = targets - np.clip(kernels.scores(rows, weights[:, None])[:, 0], -1, 1)
         shares = np.clip(residuals / limit, -1, 1)
         packed = kernels.gram_sum(rows * shares[:, None], np.zeros(len(rows)), 1.0, self.square)[: -rows.shape[1]]
-        noisy = kernels.unpack_symmetric(self.sandwich.draw(packed, rng), rows.shape[1])
+        noisy = kernels.unpack_symmetric(self.sandwich.release(packed, rng).value, rows.shape[1])
         return limit**2 * noisy, limit**2 * float(self.sandwich.sigma or 0.0)
 
 

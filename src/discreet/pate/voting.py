@@ -70,12 +70,12 @@ class Teachers:
         y = np.arange(max(2 * self.n_classes, min(len(queries), 20 * self.n_classes))) % self.n_classes
         X = np.resize(queries, (len(y), *queries.shape[1:]))
         try:
-            found = self._collect_votes(X, y, X, 0)
+            votes = self._collect_votes(X, y, X, 0)
         except Exception as error:
             raise ValueError(
                 f"The teacher {type(self.teacher).__name__} fails on public queries with made-up labels: {error}"
             ) from error
-        if found is None:
+        if votes is None:
             raise ValueError(f"The teacher {type(self.teacher).__name__} does not answer with one class per query.")
 
     def votes(
@@ -87,41 +87,45 @@ class Teachers:
         feature that is not finite, or with another label than a declared class, is nobody's. ``units`` has an
         identifier for each record, if all records of a unit shall have one teacher.
         """
-        key = streams.public(_KEY).words(4).tobytes()
-        columns = (X.reshape(len(X), math.prod(X.shape[1:])), y)
-        teacher = (
-            teacher_of_records(self.n_teachers, key, *columns)
-            if units is None
-            else teacher_of_units(self.n_teachers, key, units)
-        )
-        usable = np.isfinite(columns[0]).all(axis=1) & np.isin(y, np.arange(self.n_classes))
+        parts = self._parts_of_teachers(X, y, streams, units)
         seeds = [int(word) for word in streams.public(_SEEDS).words(self.n_teachers) >> np.uint64(33)]
-        alone = replace(self, progress=False)  # what is told stays in this process
+        alone = replace(self, progress=False)  # what shows progress stays in this process
         jobs = (
-            joblib.delayed(alone._vote)(i, X[part], y[part].astype(np.int64), queries, seeds[i])
-            for i in range(self.n_teachers)
-            for part in [usable & (teacher == i)]
+            joblib.delayed(alone._vote)(number, X[part], y[part].astype(np.int64), queries, seeds[number])
+            for number, part in enumerate(parts)
         )
         if self.n_jobs in (None, 1):
-            found: Iterator[NDArray[Any]] = (job(*given, **named) for job, given, named in jobs)
+            votes: Iterator[NDArray[Any]] = (job(*given, **named) for job, given, named in jobs)
         else:
-            found = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
-        return np.stack(list(self._with_progress(found)))
+            votes = joblib.Parallel(n_jobs=self.n_jobs, return_as="generator")(jobs)
+        return np.stack(list(self._with_progress(votes)))
+
+    def _parts_of_teachers(
+        self, X: NDArray[Any], y: NDArray[Any], streams: Streams, units: Any
+    ) -> Iterator[NDArray[np.bool_]]:
+        """Which records are each teacher's: by a keyed hash of the record, or of its unit."""
+        key, rows = streams.public(_KEY).words(4).tobytes(), X.reshape(len(X), math.prod(X.shape[1:]))
+        if units is None:
+            teacher = teacher_of_records(self.n_teachers, key, rows, y)
+        else:
+            teacher = teacher_of_units(self.n_teachers, key, units)
+        usable = np.isfinite(rows).all(axis=1) & np.isin(y, np.arange(self.n_classes))
+        return (usable & (teacher == number) for number in range(self.n_teachers))
 
     def _vote(
         self, number: int, X: NDArray[Any], y: NDArray[np.int64], queries: NDArray[Any], seed: int
     ) -> NDArray[Any]:
         """The votes of one teacher; whatever happens in it, votes."""
-        found = None
+        votes = None
         if len(np.unique(y)) > 1:
             try:
-                found = self._collect_votes(X, y, queries, seed)
+                votes = self._collect_votes(X, y, queries, seed)
             except Exception:  # a failure tells of this part's records: it becomes the fixed vote
-                found = None
+                votes = None
+        if votes is not None:
+            return votes
         fixed = np.full(len(queries), number % self.n_classes)
-        if found is None:
-            found = np.eye(self.n_classes)[fixed] if self.soft else fixed
-        return found
+        return np.eye(self.n_classes)[fixed] if self.soft else fixed
 
     def _collect_votes(self, X: NDArray[Any], y: NDArray[Any], queries: NDArray[Any], seed: int) -> NDArray[Any] | None:
         """Votes, or none where the answers are not of the form."""
@@ -130,24 +134,27 @@ class Teachers:
             model = _with_seed(clone(self.teacher, safe=False), seed).fit(X, y)
             if self.soft:
                 return self._shares(np.asarray(model.predict_proba(queries), np.float64), model, len(queries))
-            found = np.asarray(model.predict(queries))
-        whole_numbers = found.shape == (len(queries),) and np.isin(found, np.arange(self.n_classes)).all()
-        return found.astype(np.int64) if whole_numbers else None
+            answers = np.asarray(model.predict(queries))
+        are_classes = answers.shape == (len(queries),) and np.isin(answers, np.arange(self.n_classes)).all()
+        return answers.astype(np.int64) if are_classes else None
 
-    def _shares(self, found: NDArray[np.float64], model: Any, size: int) -> NDArray[np.float64] | None:
-        """Probabilities in the place of their class, cut downwards to multiples of 2^-20."""
+    def _shares(self, probabilities: NDArray[np.float64], model: Any, size: int) -> NDArray[np.float64] | None:
+        """Probabilities in the place of their class, cut downwards to multiples of 2^-20, so that a teacher's shares
+        never add up to more than one; none where they are no probabilities.
+        """
         known = np.asarray(getattr(model, "classes_", np.arange(self.n_classes))).astype(np.int64)
-        if found.shape != (size, len(known)) or not np.isfinite(found).all() or (found < 0).any():
+        if probabilities.shape != (size, len(known)) or not np.isfinite(probabilities).all():
             return None
-        total = found.sum(axis=1, keepdims=True)
-        if (total <= 0).any():
+        total = probabilities.sum(axis=1, keepdims=True)
+        if (probabilities < 0).any() or (total <= 0).any():
             return None
         shares = np.zeros((size, self.n_classes))
-        shares[:, known] = np.floor(found / (total * (1 + 2.0**-40)) / SOFT_UNIT) * SOFT_UNIT
+        shares[:, known] = np.floor(probabilities / (total * (1 + 2.0**-40)) / SOFT_UNIT) * SOFT_UNIT
         return shares
 
-    def _with_progress(self, found: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
-        for done, votes in enumerate(found, 1):
+    def _with_progress(self, votes_of_teachers: Iterator[NDArray[Any]]) -> Iterator[NDArray[Any]]:
+        """The votes, one teacher after another, with the bar as full as teachers are done."""
+        for done, votes in enumerate(votes_of_teachers, 1):
             if callable(self.progress):
                 self.progress(done / self.n_teachers, f"teacher {done}/{self.n_teachers}")
             elif self.progress:

@@ -38,7 +38,8 @@ __all__ = ["Constraints", "Monotone", "check", "constrained_inference", "project
 Monotone = Literal["increasing", "decreasing"]
 _DIRECTIONS = {"increasing": 1, "decreasing": -1}
 Quadratic = Callable[[Floats], Floats]  # v ↦ MᵀM v
-_ROUNDS = 200
+_ROUNDS = 200  # of multipliers, each of which is a whole minimisation
+_TOTAL_IS_MET = 1e-9  # relative to the total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,52 +152,68 @@ def _rising_sums(z: Floats, workload: Prefix | AllRanges) -> Floats:
 
 
 def _on_tables(workload: Workload) -> Quadratic:
+    """The workload's Gram matrix, of and into cells in their own shape."""
     return lambda v: workload.gram_apply(v.reshape(-1)).reshape(v.shape)
 
 
 def _minimise_bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constraints) -> Floats:
     """min ½ xᵀMᵀM x - linearᵀx over the constraints, started at z; a total is met by multipliers (Hestenes 1969)."""
     if facts.total is None:
-        return _least(gram, linear, z, facts)
+        return _minimise_over_bounds(gram, linear, z, facts)
     total, ones = facts.total, np.ones(z.shape)
     weight = 10 * float(gram(ones).sum()) / z.size**2  # ten times the curvature in the direction of the total
+
+    def penalised(v: Floats) -> Floats:
+        return np.asarray(gram(v) + weight * v.sum())
+
     x, multiplier = z, 0.0
     for _ in range(_ROUNDS):
-        x = _least(lambda v: gram(v) + weight * v.sum(), linear + multiplier + weight * total, x, facts)
+        x = _minimise_over_bounds(penalised, linear + multiplier + weight * total, x, facts)
         gap = total - float(x.sum())
-        if abs(gap) <= 1e-9 * (1 + abs(total)):
+        if abs(gap) <= _TOTAL_IS_MET * (1 + abs(total)):
             break
         multiplier += weight * gap
     return x
 
 
-def _least(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -> Floats:
-    """min ½ xᵀMᵀM x - linearᵀx over the bounds."""
-    flip = slice(None, None, None if facts.monotone is None else choice("monotone", facts.monotone, _DIRECTIONS))
-    shape = start.shape
+def _minimise_over_bounds(gram: Quadratic, linear: Floats, start: Floats, facts: Constraints) -> Floats:
+    """min ½ xᵀMᵀM x - linearᵀx where cells are not negative, or rise or fall.
 
-    def cells(s: Floats) -> Floats:  # from free variables to cells
-        return np.cumsum(s)[flip] if facts.monotone else s.reshape(shape)
-
-    def pull(g: Floats) -> Floats:  # its transpose
-        return np.cumsum(g[flip][::-1])[::-1] if facts.monotone else g.reshape(-1)
-
-    def objective(s: Floats) -> tuple[float, Floats]:
-        x = cells(s)
-        product = gram(x)
-        return float((x * (product / 2 - linear)).sum()), pull(product - linear)
-
+    A histogram that rises is the running sum of its steps, x = S s, and one that falls is that read backwards. Over the
+    steps the order is a bound, s ≥ 0, and the gradient is Sᵀ times that over cells.
+    """
     guess = project(start, nonnegative=facts.nonnegative, monotone=facts.monotone)
-    first = np.diff(guess[flip], prepend=0.0) if facts.monotone else guess.reshape(-1)
-    floor: list[Any] = [0.0] * first.size
-    if facts.monotone and not facts.nonnegative:
-        floor[0] = None
-    done = minimize(
+    if facts.monotone is None:
+        free, lowest = guess.reshape(-1), [0.0] * guess.size
+
+        def to_cells(variables: Floats) -> Floats:
+            return variables.reshape(start.shape)
+
+        def to_free(gradient: Floats) -> Floats:
+            return gradient.reshape(-1)
+
+    else:
+        upward = slice(None, None, choice("monotone", facts.monotone, _DIRECTIONS))  # from the lowest cell on
+        free = np.diff(guess[upward], prepend=0.0)
+        lowest = [0.0 if facts.nonnegative else -np.inf, *[0.0] * (free.size - 1)]  # the first step is a level
+
+        def to_cells(variables: Floats) -> Floats:
+            return np.asarray(np.cumsum(variables)[upward])
+
+        def to_free(gradient: Floats) -> Floats:
+            return np.asarray(np.cumsum(gradient[upward][::-1])[::-1])
+
+    def objective(variables: Floats) -> tuple[float, Floats]:
+        x = to_cells(variables)
+        product = gram(x)
+        return float((x * (product / 2 - linear)).sum()), to_free(product - linear)
+
+    found = minimize(
         objective,
-        first,
+        free,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(low, None) for low in floor],
+        bounds=[(low, np.inf) for low in lowest],
         options={"maxiter": 5000, "maxfun": 20_000, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-9},
     )
-    return np.asarray(cells(np.asarray(done.x)))
+    return np.asarray(to_cells(np.asarray(found.x)))

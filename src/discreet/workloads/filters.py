@@ -83,12 +83,19 @@ def optimal_filters(workload: Workload, terms: int = 12) -> Filters:
     u = np.ones(workload.size)
     for _ in range(_STEPS):
         weights, poles = _poles(diagonal, beside, u, terms)
-        x = sum(w * _inverse_diagonal(diagonal + s * u, beside) for w, s in zip(weights, poles, strict=True))
-        value = float(u @ x)  # the dual bound is value²/Σu, the error of X scaled to unit columns is value·max(x)
-        if float(x.max()) * float(u.sum()) <= value * (1 + _GAP):
+        x = _diagonal_of_strategy(diagonal, beside, u, weights, poles)
+        value = float(u @ x)
+        dual, error = value**2 / float(u.sum()), value * float(x.max())  # of X scaled to columns of norm at most 1
+        if error <= dual * (1 + _GAP):
             break
         u = u * x
     return Filters(diagonal, beside, u, weights, poles)
+
+
+def _diagonal_of_strategy(diagonal: Floats, beside: Floats, u: Floats, weights: Floats, poles: Floats) -> Floats:
+    """The diagonal of X = Σ ω (T + sU)⁻¹: the squared norms of columns."""
+    terms = [w * _inverse_diagonal(diagonal + s * u, beside) for w, s in zip(weights, poles, strict=True)]
+    return np.asarray(sum(terms))
 
 
 def _poles(diagonal: Floats, beside: Floats, u: Floats, terms: int) -> tuple[Floats, Floats]:
@@ -146,17 +153,13 @@ class Filters(Strategy):
 
     @cached_property
     def _pivots(self) -> list[tuple[Floats, Floats]]:
+        """D and the multipliers of L, of T + sU = L D Lᵀ, for each pole."""
         return [dpttrf(self.diagonal + s * self.u, self.beside)[:2] for s in self.poles]
 
     @cached_property
     def _norm_squared(self) -> float:
         """The largest diagonal entry of X before scaling."""
-        return float(
-            sum(
-                w * _inverse_diagonal(self.diagonal + s * self.u, self.beside)
-                for w, s in zip(self.omega, self.poles, strict=True)
-            ).max()
-        )
+        return float(_diagonal_of_strategy(self.diagonal, self.beside, self.u, self.omega, self.poles).max())
 
     @cached_property
     def decays(self) -> Floats:
@@ -173,21 +176,20 @@ class Filters(Strategy):
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """The recursions on integers of any length."""
-        decays, gains = _whole(self.decays), _whole(self.gains)
-        shape = (self.poles.size, *[1] * (x.ndim - 1))
+        one_each = (-1, self.poles.size, *[1] * (x.ndim - 1))  # for every cell, a number a filter
+        decays, gains = _whole(self.decays).reshape(one_each), _whole(self.gains).reshape(one_each)
         state: Any = np.zeros((self.poles.size, *x.shape[1:]), object)
-        out = np.empty((x.shape[0], *state.shape), object)
-        cut = _COEFFICIENT + _STATE - _OUTPUT
+        answers = np.empty((x.shape[0], *state.shape), object)
         for i, cell in enumerate(x.astype(object) << _STATE):
-            state = (decays[i].reshape(shape) * state >> _COEFFICIENT) + cell
-            out[i] = gains[i].reshape(shape) * state >> cut
-        return out.reshape(-1, *x.shape[1:])
+            state = (decays[i] * state >> _COEFFICIENT) + cell
+            answers[i] = gains[i] * state >> (_COEFFICIENT + _STATE - _OUTPUT)
+        return answers.reshape(-1, *x.shape[1:])
 
     def adjoint(self, y: Floats) -> Floats:
         """Σ over filters of √ω L⁻ᵀ D^(-1/2) y: a bidiagonal solve each."""
         columns = y.reshape(self.u.size, self.poles.size, -1)
         total = sum(
-            _back(multipliers, self.gains[:, j, None] * columns[:, j])
+            _solve_transposed(multipliers, self.gains[:, j, None] * columns[:, j])
             for j, (_, multipliers) in enumerate(self._pivots)
         )
         return np.asarray(total).reshape(self.u.size, *y.shape[1:])
@@ -204,16 +206,17 @@ class Filters(Strategy):
         """q₀, b, v, t of 1/r(x) = q₀ + b x + Σ v x/(x + t), r(x) = Σ ω/(x + s); a zero of r lies between two poles."""
         order = np.argsort(self.poles)
         omega, s = self.omega[order], self.poles[order]
-        gaps = [
-            brentq(
-                lambda f, low=low, high=high: float((omega / (s - low - f * (high - low))).sum()),
-                1e-15,
-                1 - 1e-15,
-                xtol=1e-15,
-            )
-            for low, high in pairwise(s)
-        ]
-        t = s[:-1] + np.array(gaps) * np.diff(s)
+
+        def zero_between(low: float, high: float) -> float:
+            """Where r(-x) is zero, as a share of the way: ends that lie close together keep their digits."""
+
+            def r(share: float) -> float:
+                return float((omega / (s - low - share * (high - low))).sum())
+
+            return float(brentq(r, 1e-15, 1 - 1e-15, xtol=1e-15))
+
+        shares = np.array([zero_between(low, high) for low, high in pairwise(s)])
+        t = s[:-1] + shares * np.diff(s)
         slopes = (omega[:, None] / (s[:, None] - t) ** 2).sum(axis=0)
         return float(1 / (omega / s).sum()), float(1 / omega.sum()), 1 / (slopes * t), t
 
@@ -261,19 +264,22 @@ class Filters(Strategy):
 
 
 def _on_grid(x: Floats) -> Floats:
+    """To the nearest multiple of 2^-52."""
     return np.rint(x * 2.0**_COEFFICIENT) * 2.0**-_COEFFICIENT
 
 
 def _whole(x: Floats) -> NDArray[Any]:
+    """How many times 2^-52, as integers of any length."""
     return (x * 2.0**_COEFFICIENT).astype(np.int64).astype(object)
 
 
 def _solve(pivots: tuple[Floats, Floats], v: Floats) -> Floats:
+    """(L D Lᵀ)⁻¹ v."""
     solved: Floats = dpttrs(*pivots, v.reshape(len(v), -1))[0].reshape(v.shape)
     return solved
 
 
-def _back(multipliers: Floats, v: Floats) -> Floats:
+def _solve_transposed(multipliers: Floats, v: Floats) -> Floats:
     """Lᵀ z = v for a unit lower bidiagonal L with these multipliers."""
     solved: Floats = solve_banded((0, 1), np.stack([np.append(0.0, multipliers), np.ones(len(v))]), v)
     return solved

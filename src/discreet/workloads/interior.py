@@ -38,6 +38,7 @@ Quadratic = Callable[[Floats], Floats]  # v ↦ WᵀW v
 _WORK = 2e10  # cells × band², up to which a factor takes about a second
 _GAP = 1e-10
 _STEPS = 80
+_SHORT_OF_THE_EDGE = 0.995  # of the way to where an entry would be zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +136,26 @@ def nearest_nonnegative(workload: Workload, z: Floats, total: float | None = Non
         return np.transpose(workload.gram_apply(moved.reshape(-1)).reshape(moved.shape), order)
 
     with np.errstate(all="ignore"):  # what is no number is never certified
-        x = _Path(inverse, gram, np.transpose(z, order), total).solve()
+        x = _InteriorPoint(inverse, gram, np.transpose(z, order), total).solve()
     return None if x is None else np.transpose(x, back)
 
 
-class _Path:
-    """The points on the way: x, λ > 0 and ν."""
+class _InteriorPoint:
+    """A point on the way: x > 0, its multipliers λ > 0, and ν, that of the total."""
 
     def __init__(self, inverse: Bands, gram: Quadratic, z: Floats, total: float | None) -> None:
         self.inverse, self.gram, self.z, self.total = inverse, gram, z, total
-        self.middle = inverse.lower[0].reshape(z.shape)
+        self.diagonal = inverse.lower[0].reshape(z.shape)  # of K
         self.x = np.maximum(z, max(float(np.abs(z).mean()), 1e-3))
         if total is not None:
             self.x *= total / self.x.sum()
-        pull = self._pull(self.x)
-        self.slope = np.maximum(pull, max(float(np.abs(pull).mean()), 1e-3))  # λ
-        self.lift = 0.0  # ν
-        self.length = float((z * np.asarray(gram(z))).sum()) / 2
+        gradient = self._gradient(self.x)
+        self.lam = np.maximum(gradient, max(float(np.abs(gradient).mean()), 1e-3))
+        self.nu = 0.0
+        self.answers = float((z * np.asarray(gram(z))).sum()) / 2  # ½‖Wz‖²
 
-    def _pull(self, x: Floats) -> Floats:
+    def _gradient(self, x: Floats) -> Floats:
+        """∇p(x) = G (x - z)."""
         return np.asarray(self.gram(x - self.z))
 
     def solve(self) -> Floats | None:
@@ -170,50 +172,62 @@ class _Path:
 
     def _is_certified(self) -> bool:
         """Whether p - d is small beside p, or beside all that the answers are."""
-        pull = self._pull(self.x)
-        worth = float((self.x - self.z).ravel() @ pull.ravel()) / 2
-        both = self.slope + self.lift
-        dual = self.lift * (self.total or 0.0) - float((both * (self.z + self.inverse.apply(both) / 2)).sum())
-        return worth - dual <= _GAP * worth + _GAP**2 * self.length
+        primal = float((self.x - self.z).ravel() @ self._gradient(self.x).ravel()) / 2
+        omega = self.lam + self.nu
+        dual = self.nu * (self.total or 0.0) - float((omega * (self.z + self.inverse.apply(omega) / 2)).sum())
+        return primal - dual <= _GAP * primal + _GAP**2 * self.answers
 
     def _round_to_zero(self) -> Floats:
-        """Cells that are zero in the limit are zero: those whose slope outweighs them."""
-        x = np.where(self.x < self.slope * self.middle, 0.0, self.x)
+        """Cells that are zero in the limit are zero: those that their multiplier outweighs."""
+        x = np.where(self.x < self.lam * self.diagonal, 0.0, self.x)
         if self.total is None:
             return x
-        x = x if x.any() else self.x  # a total far below the noise: no cell outweighs its slope
+        x = x if x.any() else self.x  # a total far below the noise: no cell outweighs its multiplier
         return np.asarray(x * (self.total / x.sum()))
 
     def _advance(self) -> bool:
-        x, slope, size = self.x, self.slope, self.x.size
-        ratio = x / slope
-        factor = self.inverse.lower.copy()
-        factor[0] += ratio.reshape(-1)
-        held = cholesky_banded(factor, lower=True, overwrite_ab=True, check_finite=False)
+        """One step of Mehrotra's: where x·λ = 0 would lead says how far it is to be lowered now."""
+        newton, residual = self._newton(), self._gradient(self.x) - self.lam - self.nu
+        along = None if self.total is None else newton(np.ones(self.x.shape))
+        products = self.x * self.lam
+        mean = float(products.sum()) / products.size
 
-        def newton(b: Floats) -> Floats:
-            y = cho_solve_banded((held, True), (ratio * b).reshape(-1), check_finite=False).reshape(b.shape)
-            return np.where(ratio < self.middle, ratio * (b - y), self.inverse.apply(y))
+        dx, dlam, _ = self._direction(newton(-products / self.x - residual), along, -products)
+        share = min(_reach(self.x, dx), _reach(self.lam, dlam))
+        predicted = float(((self.x + share * dx) * (self.lam + share * dlam)).sum()) / products.size
 
-        away = self._pull(x) - slope - self.lift
-        ones = None if self.total is None else newton(np.ones(x.shape))
+        centring = (predicted / mean) ** 3 * mean
+        change = centring - products - dx * dlam
+        dx, dlam, dnu = self._direction(newton(change / self.x - residual), along, change)
+        if not (np.isfinite(dx).all() and np.isfinite(dlam).all()):
+            return False
+        share = _SHORT_OF_THE_EDGE * min(_reach(self.x, dx), _reach(self.lam, dlam))
+        self.x, self.lam, self.nu = self.x + share * dx, self.lam + share * dlam, self.nu + share * dnu
+        return share > 1e-8
 
-        def step(target: Floats) -> tuple[Floats, Floats, float]:  # towards x·λ = x·λ + target
-            dx, lift = newton(target / x - away), 0.0
-            if ones is not None:
-                lift = ((self.total or 0.0) - float(x.sum()) - float(dx.sum())) / float(ones.sum())
-                dx = dx + lift * ones
-            return dx, (target - slope * dx) / x, lift
+    def _newton(self) -> Quadratic:
+        """b ↦ (G + λ/x)⁻¹ b, by one factor of K + x/λ."""
+        ratio = self.x / self.lam
+        matrix = self.inverse.lower.copy()
+        matrix[0] += ratio.reshape(-1)
+        factor = cholesky_banded(matrix, lower=True, overwrite_ab=True, check_finite=False)
 
-        product_now = x * slope
-        dx, ds, _ = step(-product_now)
-        near = min(_reach(x, dx), _reach(slope, ds))
-        mean = float(product_now.sum()) / size
-        ahead = float(((x + near * dx) * (slope + near * ds)).sum()) / size
-        dx, ds, lift = step((ahead / mean) ** 3 * mean - product_now - dx * ds)
-        reach = 0.995 * min(_reach(x, dx), _reach(slope, ds)) if np.isfinite(dx).all() and np.isfinite(ds).all() else 0
-        self.x, self.slope, self.lift = x + reach * dx, slope + reach * ds, self.lift + reach * lift
-        return reach > 1e-8
+        def solve(b: Floats) -> Floats:
+            y = cho_solve_banded((factor, True), (ratio * b).reshape(-1), check_finite=False).reshape(b.shape)
+            # of the two forms of the answer, cell by cell, the one that loses fewer digits
+            return np.where(ratio < self.diagonal, ratio * (b - y), self.inverse.apply(y))
+
+        return solve
+
+    def _direction(self, dx: Floats, along: Floats | None, change: Floats) -> tuple[Floats, Floats, float]:
+        """The steps of x, λ and ν that, to first order, change each x·λ by so much: ``dx``, moved ``along`` what a unit
+        of ν moves until the total is met.
+        """
+        dnu = 0.0
+        if along is not None and self.total is not None:
+            dnu = (self.total - float(self.x.sum()) - float(dx.sum())) / float(along.sum())
+            dx = dx + dnu * along
+        return dx, (change - self.lam * dx) / self.x, dnu
 
 
 def _reach(value: Floats, step: Floats) -> float:

@@ -27,13 +27,22 @@ from discreet.workloads.workload import Floats, Identity, Norm, Workload, power_
 __all__ = ["MarginalCounts", "Residuals", "optimal_marginals", "optimal_residuals"]
 
 _ALL = 8  # attributes up to which all sets of them may be measured under Laplace noise, not only the workload's
+_FAINT = 0.05  # where descent starts for a table that is not thought to matter; zero could not grow
+_LEAST = 1e-3  # of the largest weight: a table that weighs less is not measured
 
 
+@dataclass(frozen=True, eq=False)
 class _OnMarginals(Strategy):
-    """A strategy whose Gram matrix is a combination of the Π_R."""
+    """A strategy whose Gram matrix is a combination of the Π_R.
+
+    ``cells`` has the number of values of each attribute. A table over the attributes ``s`` is measured with the weight
+    weights[s] / 2^bits: whole numbers, so that ``exact`` is.
+    """
 
     cells: tuple[int, ...]
     weights: dict[Attributes, int]
+    bits: int = 0
+    name: str = "optimised"
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -45,17 +54,18 @@ class _OnMarginals(Strategy):
     def spectrum(self) -> dict[Attributes, float]:
         """The eigenvalue of AᵀA on each Π_R that is measured."""
 
-    def _spectral(self, v: Floats, values: dict[Attributes, float]) -> Floats:
+    def _combine(self, v: Floats, values: dict[Attributes, float]) -> Floats:
+        """Σ over R of value × Π_R v."""
         total = sum(value * np.broadcast_to(part(v, self.cells, s), v.shape) for s, value in values.items())
         return np.asarray(total)
 
     def gram_apply(self, v: Floats) -> Floats:
         """Σ over R of eigenvalue × Π_R v."""
-        return self._spectral(v, self.spectrum)
+        return self._combine(v, self.spectrum)
 
     def covariance(self, v: Floats) -> Floats:
         """Σ over R of Π_R v / eigenvalue, on what is measured."""
-        return self._spectral(v, {s: 1 / value for s, value in self.spectrum.items()})
+        return self._combine(v, {s: 1 / value for s, value in self.spectrum.items()})
 
     def closed_form(self, workload: Workload) -> float | None:
         """Eigenvalue over eigenvalue, with multiplicity."""
@@ -69,16 +79,18 @@ class _OnMarginals(Strategy):
         return sum(dimension(self.cells, s) * value / spectrum[s] for s, value in owed.items())
 
     @property
-    def _reals(self) -> dict[Attributes, float]:
+    def _real_weights(self) -> dict[Attributes, float]:
+        """The weights as numbers."""
         return {s: math.ldexp(w, -self.bits) for s, w in self.weights.items()}
 
-    def _pieces(self, y: Floats) -> Iterable[tuple[Attributes, Floats]]:
+    def _tables(self, y: Floats) -> Iterable[tuple[Attributes, Floats]]:
         """The answers of each set, as a table over its attributes (others of length one)."""
-        place = 0
+        start = 0
         for s in self.weights:
-            kept = tuple(d if i in s else 1 for i, d in enumerate(self.cells))
-            yield s, y[place : place + math.prod(kept)].reshape(*kept, *y.shape[1:])
-            place += math.prod(kept)
+            shape = tuple(d if i in s else 1 for i, d in enumerate(self.cells))
+            end = start + math.prod(shape)
+            yield s, y[start:end].reshape(*shape, *y.shape[1:])
+            start = end
 
     @property
     def rows(self) -> int:
@@ -90,16 +102,12 @@ class _OnMarginals(Strategy):
 class Residuals(_OnMarginals):
     """For each set R, what its joint counts say beyond smaller sets: Π over R of (dᵢ I - J), times a whole weight."""
 
-    cells: tuple[int, ...]
-    weights: dict[Attributes, int]
-    bits: int = 0
-    name: str = "optimised"
-
     @property
     def row_sum(self) -> float:
         """|entries| of a row add up to 2(d - 1) per attribute in R and to d for the others; sums on the way, to 2d."""
         return max(
-            w * math.prod(2 * d if i in s else d for i, d in enumerate(self.cells)) for s, w in self._reals.items()
+            w * math.prod(2 * d if i in s else d for i, d in enumerate(self.cells))
+            for s, w in self._real_weights.items()
         )
 
     @cached_property
@@ -107,34 +115,33 @@ class Residuals(_OnMarginals):
         """weight² × Π over R of dᵢ² × Π over the others of dᵢ."""
         return {
             s: w * w * float(volume(self.cells, range(len(self.cells)))) * volume(self.cells, s)
-            for s, w in self._reals.items()
+            for s, w in self._real_weights.items()
         }
-
-    def _residual(self, x: Any, subset: Attributes) -> Any:
-        return self._residual_only(marginal(x, self.cells, subset), subset)
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """Sums and multiples of whole numbers."""
-        return np.concatenate([(w * self._residual(x, s)).reshape(-1) for s, w in self.weights.items()])
+        tables = {s: self._remove_means(marginal(x, self.cells, s), s) for s in self.weights}
+        return np.concatenate([(w * tables[s]).reshape(-1) for s, w in self.weights.items()])
 
     def adjoint(self, y: Floats) -> Floats:
         """The same tables, spread over the other attributes."""
-        shape = (*self.cells, *y.shape[1:])
-        total = np.zeros(shape)
-        for s, piece in self._pieces(y):
-            total += self._reals[s] * self._residual_only(piece, s)
+        weights, total = self._real_weights, np.zeros((*self.cells, *y.shape[1:]))
+        for s, table in self._tables(y):
+            total += weights[s] * self._remove_means(table, s)
         return total
 
-    def _residual_only(self, piece: Any, subset: Attributes) -> Any:
-        for i in subset:
-            piece = self.cells[i] * piece - piece.sum(axis=i, keepdims=True)
-        return piece
+    def _remove_means(self, table: Any, along: Attributes) -> Any:
+        """d I - J along each of these attributes: d times the table less its means there, in whole numbers."""
+        for i in along:
+            table = self.cells[i] * table - table.sum(axis=i, keepdims=True)
+        return table
 
     def column_norm(self, norm: Norm) -> float:
         """A column of d I - J has entries d - 1 once and -1 otherwise; norms multiply."""
         if power_of(norm) == 1:
-            return round_up(sum(w * math.prod(2 * (self.cells[i] - 1) for i in s) for s, w in self._reals.items()), 64)
-        squares = sum(w * w * math.prod(self.cells[i] * (self.cells[i] - 1) for i in s) for s, w in self._reals.items())
+            magnitudes = (w * math.prod(2 * (self.cells[i] - 1) for i in s) for s, w in self._real_weights.items())
+            return round_up(sum(magnitudes), 64)
+        squares = _residual_squares(self.cells, self._real_weights)
         return round_up(math.sqrt(squares), 64 + len(self.weights))
 
 
@@ -142,24 +149,20 @@ class Residuals(_OnMarginals):
 class MarginalCounts(_OnMarginals):
     """Marginals, each times a whole weight."""
 
-    cells: tuple[int, ...]
-    weights: dict[Attributes, int]
-    bits: int = 0
-    name: str = "optimised"
-
     @property
     def row_sum(self) -> float:
         """The total, weighted."""
-        return max(w * volume(self.cells, others(self.cells, s)) for s, w in self._reals.items())
+        return max(w * volume(self.cells, others(self.cells, s)) for s, w in self._real_weights.items())
 
     @cached_property
     def spectrum(self) -> dict[Attributes, float]:
         """Every marginal says something about its subsets."""
-        found: dict[Attributes, float] = {}
-        for kept, w in self._reals.items():
+        eigenvalues: dict[Attributes, float] = {}
+        for kept, w in self._real_weights.items():
             for subset in subsets(kept):
-                found[subset] = found.get(subset, 0.0) + w * w * volume(self.cells, others(self.cells, kept))
-        return found
+                more = w * w * volume(self.cells, others(self.cells, kept))
+                eigenvalues[subset] = eigenvalues.get(subset, 0.0) + more
+        return eigenvalues
 
     def exact(self, x: NDArray[Any]) -> NDArray[Any]:
         """Sums of whole numbers."""
@@ -167,20 +170,20 @@ class MarginalCounts(_OnMarginals):
 
     def adjoint(self, y: Floats) -> Floats:
         """Every cell collects the marginal cells it is in."""
-        total = np.zeros((*self.cells, *y.shape[1:]))
-        for s, piece in self._pieces(y):
-            total += self._reals[s] * piece
+        weights, total = self._real_weights, np.zeros((*self.cells, *y.shape[1:]))
+        for s, table in self._tables(y):
+            total += weights[s] * table
         return total
 
     def column_norm(self, norm: Norm) -> float:
         """One cell of each marginal."""
         power = power_of(norm)
-        return round_up(sum(w**power for w in self._reals.values()) ** (1 / power), len(self.weights) + 2)
+        return round_up(sum(w**power for w in self._real_weights.values()) ** (1 / power), len(self.weights) + 2)
 
     def difference_norm(self, norm: Norm) -> float:
         """Two cells that differ in every attribute share only the total."""
         power = power_of(norm)
-        apart = sum(2 * w**power for s, w in self._reals.items() if s)
+        apart = sum(2 * w**power for s, w in self._real_weights.items() if s)
         return round_up(float(apart) ** (1 / power), len(self.weights) + 3)
 
 
@@ -193,13 +196,17 @@ def optimal_residuals(workload: Marginals) -> Residuals:
     >>> round(error / (w.nuclear_norm() ** 2 / w.size), 6)
     1.0
     """
-    exact = {
+    wanted = {  # eigenvalues of √(WᵀW), which those of ``Residuals.spectrum`` are to be
         s: math.sqrt(math.sqrt(value) / workload.size / volume(workload.cells, s))
         for s, value in workload.eigenvalues().items()
     }
-    squares = sum(w * w * math.prod(workload.cells[i] * (workload.cells[i] - 1) for i in s) for s, w in exact.items())
-    weights, bits = _whole_weights({s: w / math.sqrt(squares) for s, w in exact.items()})
-    return Residuals(workload.cells, weights, bits)
+    norm = math.sqrt(_residual_squares(workload.cells, wanted))
+    return Residuals(workload.cells, *_whole_weights({s: w / norm for s, w in wanted.items()}))
+
+
+def _residual_squares(cells: tuple[int, ...], weights: dict[Attributes, float]) -> float:
+    """The squares of a column of all residual tables: (d - 1)² + (d - 1) = d(d - 1) an attribute."""
+    return sum(w * w * math.prod(cells[i] * (cells[i] - 1) for i in s) for s, w in weights.items())
 
 
 def optimal_marginals(workload: Marginals) -> MarginalCounts:
@@ -213,32 +220,44 @@ def optimal_marginals(workload: Marginals) -> MarginalCounts:
     owed = workload.eigenvalues()
     everything = subsets(range(len(workload.cells))) if len(workload.cells) <= _ALL else list(owed)
     sets = sorted(everything, key=lambda s: (len(s), s))
-    counts = np.array([volume(workload.cells, others(workload.cells, s)) for s in sets], float)
-    inside = np.array([[float(set(small) <= set(large)) for large in sets] for small in sets]) * counts
-    energy = np.array([dimension(workload.cells, s) * owed.get(s, 0.0) for s in sets])
-
-    def objective(logs: Floats) -> tuple[float, Floats]:
-        w = np.exp(logs)
-        spectrum = inside @ w**2
-        error, total = float((energy / spectrum).sum()), float(w.sum())
-        slope = -2 * w**2 * (inside.T @ (energy / spectrum**2)) / error + 2 * w / total
-        return math.log(error) + 2 * math.log(total), slope
-
-    likely = [np.array([1.0 if s in workload.of else 0.05 for s in sets]), np.array([0.05] * (len(sets) - 1) + [1.0])]
-    runs = [
-        minimize(objective, np.log(start), jac=True, method="L-BFGS-B", bounds=[(-20.0, 20.0)] * len(sets))
-        for start in likely
-    ]
-    logs = np.asarray(min(runs, key=lambda run: float(run.fun)).x)
-    exact = dict(zip(sets, np.exp(logs - logs.max()).tolist(), strict=True))
-    kept = {s: w for s, w in exact.items() if w > 1e-3}
+    weights = _lightest_weights(workload, sets, owed)
+    kept = {s: w for s, w in weights.items() if w > _LEAST}
     for s in workload.of:  # what the kept ones do not determine is measured, however little it weighs
         if not any(set(s) <= set(larger) for larger in kept):
-            kept[s] = exact[s]
+            kept[s] = weights[s]
     return MarginalCounts(workload.cells, *_whole_weights(kept))
 
 
+def _lightest_weights(
+    workload: Marginals, sets: list[Attributes], owed: dict[Attributes, float]
+) -> dict[Attributes, float]:
+    """The weights w, the largest of them 1, of least error: (Σw)² Σ_R energy_R / spectrum_R, by L-BFGS in log w.
+
+    spectrum = M w², with M[R, S] the cells of a table over what S leaves out, where S contains R.
+    """
+    summed = np.array([volume(workload.cells, others(workload.cells, s)) for s in sets], float)
+    matrix = np.array([[float(set(small) <= set(large)) for large in sets] for small in sets]) * summed
+    energy = np.array([dimension(workload.cells, s) * owed.get(s, 0.0) for s in sets])
+
+    def log_error(logs: Floats) -> tuple[float, Floats]:
+        """log of the error, and its gradient."""
+        w = np.exp(logs)
+        spectrum, total = matrix @ w**2, float(w.sum())
+        error = float((energy / spectrum).sum())
+        gradient = -2 * w**2 * (matrix.T @ (energy / spectrum**2)) / error + 2 * w / total
+        return math.log(error) + 2 * math.log(total), gradient
+
+    own = np.array([1.0 if s in workload.of else _FAINT for s in sets])
+    whole_table = np.array([_FAINT] * (len(sets) - 1) + [1.0])
+    runs = [
+        minimize(log_error, np.log(start), jac=True, method="L-BFGS-B", bounds=[(-20.0, 20.0)] * len(sets))
+        for start in (own, whole_table)
+    ]
+    logs = np.asarray(min(runs, key=lambda run: float(run.fun)).x)
+    return dict(zip(sets, np.exp(logs - logs.max()).tolist(), strict=True))
+
+
 def _whole_weights(weights: dict[Attributes, float]) -> tuple[dict[Attributes, int], int]:
-    """Weights to 20 significant places of the smallest."""
+    """Weights to 20 binary places of the smallest: whole numbers, and by which power of two they are to be divided."""
     bits = 20 - math.frexp(min(weights.values()))[1]
     return {s: max(1, round(math.ldexp(w, bits))) for s, w in weights.items()}, bits
