@@ -40,7 +40,7 @@ from discreet.ledger.errors import ChainBroken, LedgerError
 from discreet.ledger.store import Store, Versions
 from discreet.ledger.terms import Terms
 from discreet.ledger.tree import BookNode
-from discreet.ledger.verification import Replay
+from discreet.ledger.verification import LedgerReplay
 
 __all__ = ["IntegrityCheck", "Verified", "Writing"]
 
@@ -137,7 +137,7 @@ class IntegrityCheck:
         self._forget()
 
     def _forget(self) -> None:
-        self._replay = Replay()
+        self._replay = LedgerReplay()
         self._alone: object = None  # what the database says about writing, if nobody else has written since
         self._scanned: tuple[int, str, Versions | None] = (0, chain.GENESIS, None)  # up to here transactions are known
         self._charges = 0

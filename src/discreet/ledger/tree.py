@@ -205,8 +205,8 @@ def save(connection: sa.Connection, nodes: Iterable[BookNode]) -> None:
 class LedgerState:
     """What is known of a ledger: its last entry, every book, and how many charges of each were made with a seed.
 
-    Entries that others wrote are replayed (``verification.Replay``, a state that grows by reading); what this process
-    has just committed is known, and is taken over.
+    Entries that others wrote are replayed (``verification.LedgerReplay``, a state that grows by reading); what this
+    process has just committed is known, and is taken over.
     """
 
     def __init__(self, start: tuple[int, str, str]) -> None:

@@ -18,7 +18,7 @@ from discreet.ledger.terms import Terms, check_name
 from discreet.ledger.tree import BookNode, LedgerState
 from discreet.ledger.units import suits
 
-__all__ = ["Replay", "Verification", "verify"]
+__all__ = ["LedgerReplay", "Verification", "verify"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def verify(
 ) -> Verification:
     """Walk the chain once; raise ``ChainBroken`` at the first thing that does not follow from what was written."""
     anchor = chain.parse_head(head) if head is not None else None
-    replay = Replay()
+    replay = LedgerReplay()
     with closing(chain.read(connection)) as entries:
         replay.read(
             entries if progress is None else _with_progress(entries, chain.tip(connection)[0], progress), anchor
@@ -45,7 +45,7 @@ def verify(
     return Verification(replay.seq, len(replay.nodes), f"{replay.seq}:{replay.hash}", anchor is not None)
 
 
-class Replay(LedgerState):
+class LedgerReplay(LedgerState):
     """What follows from the entries read so far: the last of them, and the terms and totals of every book.
 
     Guarantee: after ``read`` or ``settle``, each entry follows the one before it, charges a book that was opened, at
