@@ -115,6 +115,8 @@ def is_whole_text(value: object) -> bool:
 def choice(name: str, value: object, options: Mapping[str, Option]) -> Option:
     """What stands beside the chosen word, or a ``ValueError`` that lists the words: nothing is taken by default.
 
+    Decision 214.
+
     >>> choice("norm", "l2", {"l1": 1, "l2": 2})
     2
     >>> choice("norm", "L1", {"l1": 1, "l2": 2})

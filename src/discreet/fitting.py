@@ -34,7 +34,7 @@ from discreet.release import ONE_RECORD, Chargeable, Release, charged, is_reprod
 with extra("sklearn"):
     from sklearn.base import BaseEstimator, clone
 
-__all__ = ["EstimatorFit", "Fit", "FitPlan", "NoisyPlan", "PrivateEstimator"]
+__all__ = ["Fit", "FitOperation", "FitPlan", "NoisyPlan", "PrivateEstimator"]
 
 
 class FitPlan(ABC):
@@ -138,7 +138,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class EstimatorFit(ABC):
+class FitOperation(ABC):
     """Base of the fits of estimators: whom they protect, what a book calls them, whether a seed makes them."""
 
     estimator: Any
@@ -168,7 +168,7 @@ class EstimatorFit(ABC):
 
 
 @dataclass(frozen=True)
-class Fit(EstimatorFit):
+class Fit(FitOperation):
     """The fit of an estimator to so many features; ``release`` reads (X, y), or X where there are no targets, and gives
     a fitted copy, or the estimator itself if ``in_place``.
 

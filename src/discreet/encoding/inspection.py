@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from discreet.encoding.encoder import Encoded, Encoder
 from discreet.encoding.engines import quietly
 from discreet.encoding.sources import open_source
+from discreet.mechanisms.records import entries
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema, Times, Unlisted
 
 __all__ = ["ColumnCounts", "UnitCounts", "UnreadCounts", "count_problems", "count_units", "count_unread_rows"]
@@ -109,7 +110,7 @@ def _empty(data: Any, names: tuple[str, ...], declared: Declaration) -> dict[str
     """How many cells hold nothing, or only blanks."""
     counts = {}
     for name, column in _raw(data, names, declared).items():
-        values = column.to_pylist()
+        values = entries(column)
         counts[name] = sum(
             value is None or (isinstance(value, str) and not value.strip()) or value != value for value in values
         )

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from discreet.encoding.containers import as_list, column_types, frame_columns, is_frame
 from discreet.mechanisms import records
 
-__all__ = ["BLOCK", "NOTHING", "entries", "map_rows"]
+__all__ = ["BLOCK", "NOTHING", "map_rows", "row_answers"]
 
 BLOCK = 256  # rows handed over at once: enough for fast products, few enough for a handful of records
 
@@ -80,7 +80,7 @@ def _ask(
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what a function says of one record is said to nobody
-            results = entries(function(_take(rows, at)))
+            results = row_answers(function(_take(rows, at)))
     except Exception:  # one record must not decide what is said of all others
         results = []
     if len(results) == BLOCK:
@@ -90,7 +90,7 @@ def _ask(
     return {k: v for place, one in block.items() for k, v in _ask(function, rows, {place: one}).items()}
 
 
-def entries(values: Any) -> list[Any]:
+def row_answers(values: Any) -> list[Any]:
     """One entry a row, in order: of a column, or of a table with a single one. Nothing is asked by an index's label."""
     if is_frame(values):
         [(name, _)] = column_types(values)  # more columns are no column, however many rows there are

@@ -15,7 +15,7 @@ from discreet.encoding import features
 from discreet.encoding.containers import UnreadColumn, UnreadRows
 from discreet.encoding.labels import Labels
 from discreet.errors import extra, whole
-from discreet.fitting import EstimatorFit
+from discreet.fitting import FitOperation
 from discreet.pate.aggregation import NONE, Aggregator, GNMax, VoteAnswers
 from discreet.pate.confident import InteractiveGNMax
 from discreet.pate.gnmax_cost import data_dependent_cost
@@ -150,7 +150,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class PATEFit(EstimatorFit):
+class PATEFit(FitOperation):
     """The fit of a ``PATEClassifier`` with given public rows: ``release((X, y))`` gives a fitted copy, or itself if
     ``in_place``.
     """

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet import mechanisms, random, statistics
 from discreet.adjacency import Adjacency
-from discreet.encoding.rowwise import entries, map_rows
+from discreet.encoding.rowwise import map_rows, row_answers
 from discreet.errors import positive
 from discreet.events import Event
 from discreet.mechanisms.mechanism import Mechanism
@@ -152,7 +152,7 @@ def squared_errors(target_bounds: tuple[float, float], predict: Predict = _predi
         rows, targets = data
         predicted, wanted = (
             np.clip([_number(x) for x in values], low, high)
-            for values in (entries(predict(model, rows)), entries(targets))
+            for values in (row_answers(predict(model, rows)), row_answers(targets))
         )
         return np.asarray(-(((predicted - wanted) / (high - low)) ** 2))
 
@@ -193,7 +193,7 @@ def _number(value: Any) -> float:
 
 
 def _agreeing(found: Sequence[Any], targets: Any) -> int:
-    return sum(_equal(a, b) for a, b in zip(found, entries(targets), strict=True))
+    return sum(_equal(a, b) for a, b in zip(found, row_answers(targets), strict=True))
 
 
 def _equal(a: Any, b: Any) -> bool:
