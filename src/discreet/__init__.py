@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # the rooms that are there, and those to come, which a type c
         desk,
         encoding,
         estimators,
+        features,
         inference,
         ledger,
         linear,
