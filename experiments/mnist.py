@@ -1,8 +1,8 @@
 """MNIST, private: test accuracy against epsilon, beside published figures.
 
 A linear layer on features that need no data (``dp.features.Scattering``: a scattering transform along the principal
-axes of made-up pen strokes), trained by gradient descent on all 60,000 digits at once, each digit's gradient clipped. All of
-the budget goes into the gradients. Delta 1e-5, add-remove, five seeds, the whole test file.
+axes of made-up pen strokes), trained by gradient descent on all 60,000 digits at once, each digit's gradient clipped.
+All of the budget goes into the gradients. Delta 1e-5, add-remove, five seeds, the whole test file.
 
 Settings were chosen by trials on the training file alone, judged on its last 10,000 digits (``python -m
 experiments.mnist choose`` makes such trials); the test file was read for the table only.

@@ -109,6 +109,7 @@ __all__ = [
     "epsilon_bounds",
     "estimators",
     "events",
+    "features",
     "guarantee",
     "inference",
     "ledger",

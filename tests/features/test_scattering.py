@@ -33,7 +33,11 @@ def test_an_image_has_the_same_row_to_the_last_bit_whatever_is_beside_it():
     rows = features.transform(GREY)
     for others in (GREY[:1], GREY[:7], GREY[3:], np.concatenate([GREY[:1]] * 300 + [GREY])):
         together = {bytes(image): row.tobytes() for image, row in zip(others, features.transform(others), strict=True)}
-        assert all(together[bytes(each)] == row.tobytes() for each, row in zip(GREY, rows, strict=True) if bytes(each) in together)
+        assert all(
+            together[bytes(each)] == row.tobytes()
+            for each, row in zip(GREY, rows, strict=True)
+            if bytes(each) in together
+        )
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.features.made_up_images import strokes
 from discreet.features.wavelets import Wavelets
 
 CHANCE = np.random.default_rng(3)
@@ -27,7 +28,8 @@ def morlet(scale: int, angle: float, side: int) -> np.ndarray:
 def convolve(image: np.ndarray, filter: np.ndarray) -> np.ndarray:
     """Around the edges of the square, term by term."""
     return sum(
-        image[at] * np.roll(filter, at, axis=(0, 1)) for at in np.ndindex(*image.shape)  # type: ignore[return-value]
+        image[at] * np.roll(filter, at, axis=(0, 1))
+        for at in np.ndindex(*image.shape)  # type: ignore[return-value]
     )
 
 
@@ -61,8 +63,22 @@ def test_a_turned_image_has_turned_maps():
 
 @pytest.mark.parametrize(
     ("height", "width", "scales", "shape"),
-    [(28, 28, 2, (81, 7, 7)), (32, 32, 2, (81, 8, 8)), (64, 48, 3, (217, 8, 6)), (17, 23, 2, (81, 5, 6)), (8, 4, 1, (9, 4, 2))],
+    [
+        (28, 28, 2, (81, 7, 7)),
+        (32, 32, 2, (81, 8, 8)),
+        (64, 48, 3, (217, 8, 6)),
+        (17, 23, 2, (81, 5, 6)),
+        (8, 4, 1, (9, 4, 2)),
+    ],
 )
 def test_any_size_gives_maps_of_cells(height, width, scales, shape):
     wavelets = Wavelets(height, width, scales=scales, angles=8)
     assert wavelets.shape == shape == wavelets.scatter(np.zeros((height, width), np.float32)).shape
+
+
+def test_maps_hardly_move_with_the_image():
+    wavelets = Wavelets(28, 28, scales=2, angles=8)
+    image = strokes(28, 28, CHANCE)
+    still, moved = wavelets.scatter(image), wavelets.scatter(np.roll(image, 1, axis=1))
+    pixels = np.linalg.norm(image - np.roll(image, 1, axis=1)) / np.linalg.norm(image)
+    assert np.linalg.norm(still - moved) / np.linalg.norm(still) < pixels / 2

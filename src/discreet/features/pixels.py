@@ -50,11 +50,13 @@ def read_images(images: Any, shape: tuple[int, ...], white: float | None) -> Flo
     if array.ndim < 2 or int(np.prod(array.shape[1:])) != size:
         raise ValueError(f"Images have shape {array.shape[1:]}, but shape is {tuple(shape)}: {size} numbers.")
     if array.ndim > 2 and tuple(side for side in array.shape[1:] if side > 1) != tuple(s for s in shape if s > 1):
-        raise ValueError(f"Images have shape {array.shape[1:]}, but shape is {tuple(shape)}: name the axes in their order.")
+        raise ValueError(
+            f"Images have shape {array.shape[1:]}, but shape is {tuple(shape)}: name the axes in their order."
+        )
     if white is None:
         white = 255.0 if array.dtype.kind in "ui" else 1.0
-    levels = np.nan_to_num(array.astype(np.float32) / np.float32(white), nan=0.0)
-    levels = np.clip(levels, 0.0, 1.0).reshape(len(array), *shape)
-    if len(shape) == 2:
-        return levels[..., None]
-    return levels if shape[-1] == channels and shape[-1] <= MOST_CHANNELS else np.moveaxis(levels, 1, -1)
+    levels: Floats = np.nan_to_num(array.astype(np.float32) / np.float32(white), nan=0.0)
+    levels = np.clip(levels, 0.0, 1.0)
+    if len(shape) == 3 and tuple(shape[1:]) == (height, width):
+        return np.moveaxis(levels.reshape(-1, channels, height, width), 1, -1)
+    return levels.reshape(-1, height, width, channels)

@@ -33,7 +33,10 @@ KINDS = {"strokes": "writing and signs", "leaves": "photographs and things"}
 _MADE_UP = 5_000  # images that axes are computed from
 _KEPT = 500  # axes
 _CELLS = 8  # a side, about: more scales for larger images
-_GRAIN, _FINE = 1 << 10, 1 << 16  # parts of a feature and of an axis: products of 2^20 of them add up exactly in doubles
+_GRAIN, _FINE = (
+    1 << 10,
+    1 << 16,
+)  # parts of a feature and of an axis: products of 2^20 of them add up exactly in doubles
 _LARGEST = 1 << 6  # of a feature in standard deviations; hardly any is longer than ten
 Floats = NDArray[np.float32]
 
@@ -147,7 +150,7 @@ def _blocks(images: Floats, size: int = 256) -> Iterator[Floats]:
 
 
 def _principal_axes(rows: Floats, kept: int, chance: np.random.Generator) -> tuple[Floats, Floats]:
-    """Lengths and directions of the largest axes, by randomised subspace iteration (Halko, Martinsson and Tropp 2011)."""
+    """Lengths and directions of the largest axes, by subspace iteration (Halko, Martinsson and Tropp 2011)."""
     sketch = np.linalg.qr(rows @ chance.standard_normal((rows.shape[1], kept + 20), np.float32))[0]
     for _ in range(2):
         sketch = np.linalg.qr(rows @ np.linalg.qr(rows.T @ sketch)[0])[0]

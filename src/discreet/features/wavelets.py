@@ -155,4 +155,4 @@ def _bells(side: int, padding: tuple[int, int], scales: int, thinned: int) -> Fl
     centres = (np.arange(cells) + 0.5) * side / cells - 0.5
     width = _WIDTH * 2 ** (scales - 1)
     bells = np.exp(-(((places - centres[:, None]) / width) ** 2) / 2)
-    return (bells / bells.sum(axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(bells / bells.sum(axis=1, keepdims=True), np.float32)
