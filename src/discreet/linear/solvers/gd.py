@@ -66,12 +66,8 @@ SHARE = 0.1  # of the budget, for the curvature
 WORTH = 4.0  # which is worth it where n/z is above WORTH·p^1.5: eigenvalues then stand above its noise
 WIDEST = 4000  # columns of a Σ xxᵀ that is worth its time
 ROUGHLY = frozenset({"logistic", "softmax"})
-WIDE, ROUGH_SHARE, ROUGH_WORTH, ROUGH_CLIP = (
-    256,
-    0.05,
-    10.0,
-    0.1,
-)  # above WIDE columns, where n/z is above ROUGH_WORTH·p
+WIDE, ROUGH_WORTH = 256, 10.0  # above so many columns, where n/z is above ROUGH_WORTH·p:
+ROUGH_SHARE, ROUGH_CLIP = 0.05, 0.1
 CAUTION, LEVEL = 3.0, 0.3  # Λ where data are few over ``steady_ridge``; the intercept's Λ over the others' (383)
 NOISY, WIDER, WIDEST_CLIP = 30.0, 0.42, 2.0  # the clip grows as (n/zp)^0.42 from n/zp = 30 on
 Array = NDArray[np.float64]
