@@ -15,7 +15,6 @@ import discreet as dp
 from discreet.datasets.files import data_folder
 from experiments import _results, memorisation, selection, warfarin
 from experiments import mnist as digits
-from experiments._scattering import Axes, scattering, strokes
 
 needs = {
     name: pytest.mark.skipif(not (data_folder() / name).is_dir(), reason=f"{name} does not ship with discreet")
@@ -123,23 +122,6 @@ def test_a_private_model_of_a_few_lines_shows_no_canary():
 
 
 # --- digits -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_images_scattering_is_its_own_and_hardly_moves_with_it():
-    images = strokes(6, 0)
-    together = scattering(images)
-    assert together.shape == (6, 81 * 64)
-    assert torch.allclose(together[2:3], scattering(images[2:3]), atol=1e-6)
-    moved = scattering(images.roll(1, dims=2))
-    assert (moved - together).norm() < 0.6 * together.norm()
-    assert (images.roll(1, dims=2) - images).norm() > (moved - together).norm() / together.norm() * images.norm()
-
-
-def test_axes_of_strokes_give_rows_of_norm_one():
-    axes = Axes.of_strokes(400, kept=20)
-    rows = axes.of((strokes(50, 7) * 255).numpy().astype(np.uint8))
-    assert rows.shape == (50, 20)
-    assert np.linalg.norm(rows, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_full_batches_cost_what_they_claim_and_learn():

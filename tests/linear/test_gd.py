@@ -119,6 +119,12 @@ def test_curvature_is_measured_where_data_stand_above_the_noise_and_nowhere_else
     assert plan().with_settings(100.0).curvature == 0
     assert plan().with_settings(1e5).curvature == gd.SHARE
     assert plan(features=gd.WIDEST + 1).with_settings(1e9).curvature == 0
+    wide = plan(features=gd.WIDE + 1)
+    enough = 1.01 * gd.ROUGH_WORTH * (gd.WIDE + 1) * wide.problem.scale
+    settled = wide.with_settings(enough)
+    assert (settled.curvature, settled.clip) == (gd.ROUGH_SHARE, gd.ROUGH_CLIP)
+    assert wide.with_settings(enough / 1.1).curvature == 0 == plan(features=gd.WIDE).with_settings(enough).curvature
+    assert plan(features=gd.WIDE + 1, curvature=0.0).with_settings(enough).clip == gd.CLIP
     assert plan(l1=1.0).with_settings(1e9).curvature == plan(radius=1.0).with_settings(1e9).curvature == 0
     assert plan(curvature=0.0, steps=7).with_settings(1e9).steps == 7
     with pytest.raises(ValueError, match="no L1 penalty"):

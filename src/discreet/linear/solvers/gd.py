@@ -13,9 +13,12 @@ noise multiplier of the whole budget, n/z says how far the data stand above the 
     The share of the budget that Σ xxᵀ is released with, before the descent. Gradients are then turned by the inverse of
     a matrix that exceeds the Hessian, as far as the noise lets one tell, so that directions in which the data hardly
     vary do not wait for the others. It is worth its price where n/z is large beside the number of columns.
+    In many columns a classifier gains from a rough one: no direction is known well, but plain steps, as short as the
+    longest direction asks for, would not arrive along all others.
 ``clip``
     0.4·(n/30zp)^0.42 for p columns, 0.4 at least, and at most 2 or what the loss itself bounds: a clipped loss has a
-    minimiser of its own, which costs more than the noise where data are many.
+    minimiser of its own, which costs more than the noise where data are many. Beside a rough curvature
+    0.1·(n/4zp^1.5)^0.42, and 0.1 at least.
 ``steps``
     128; 64 where the curvature is known and n/zp is above 100; 32 where n/z is above 40·p^1.5.
 
@@ -61,7 +64,10 @@ FEWER, ENOUGH = 64, 100.0  # fewer steps where the curvature is known and n/zp i
 FEWEST, PLENTY = 32, 40.0  # and where n/z is above PLENTY·p^1.5, so that the curvature is known well
 SHARE = 0.1  # of the budget, for the curvature
 WORTH = 4.0  # which is worth it where n/z is above WORTH·p^1.5: eigenvalues then stand above its noise
-WIDEST = 500  # columns
+WIDEST = 4000  # columns of a Σ xxᵀ that is worth its time
+ROUGHLY = frozenset({"logistic", "softmax"})
+WIDE, ROUGH_WORTH = 256, 10.0  # above so many columns, where n/z is above ROUGH_WORTH·p:
+ROUGH_SHARE, ROUGH_CLIP = 0.05, 0.1
 CAUTION, LEVEL = 3.0, 0.3  # Λ where data are few over ``steady_ridge``; the intercept's Λ over the others' (383)
 NOISY, WIDER, WIDEST_CLIP = 30.0, 0.42, 2.0  # the clip grows as (n/zp)^0.42 from n/zp = 30 on
 Array = NDArray[np.float64]
@@ -96,16 +102,18 @@ class GradientDescent(Descending):
         problem = self.problem
         p, level = problem.features, size / (problem.scale * problem.changes)  # n/z
         share, steps, clip = self.curvature, self.steps, self.clip
+        knowable = problem.delta > 0 and not self._flat and p <= WIDEST
+        is_rough = knowable and problem.loss.name in ROUGHLY and p > WIDE and level > ROUGH_WORTH * p
         if share is None:
-            known = problem.delta > 0 and not self._flat and p <= WIDEST
-            share = SHARE if known and level > WORTH * p**1.5 else 0.0
+            share = ROUGH_SHARE if is_rough else SHARE if knowable and level > WORTH * p**1.5 else 0.0
         if steps is None:
             steps = FEWER if share and level > ENOUGH * p else STEPS
             steps = FEWEST if share and level > PLENTY * p**1.5 else steps
-        if clip is None:
+        if clip is None and problem.delta > 0:
+            least, enough = (ROUGH_CLIP, WORTH * p**1.5) if is_rough and share else (CLIP, NOISY * p)
             longest = min(WIDEST_CLIP, problem.loss.lipschitz * problem.norm)
-            clip = min(CLIP * max(level / (NOISY * p), 1.0) ** WIDER, max(longest, CLIP)) if problem.delta > 0 else CLIP
-        return replace(self, steps=steps, curvature=share, clip=clip)
+            clip = min(least * max(level / enough, 1.0) ** WIDER, max(longest, least))
+        return replace(self, steps=steps, curvature=share, clip=CLIP if clip is None else clip)
 
     # --- what it costs ---------------------------------------------------------------------------------------------
 
