@@ -18,7 +18,8 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
@@ -29,9 +30,13 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "seeded", "system", "watch_sources"]
+__all__ = ["LANES", "Rng", "RngLike", "Team", "address_of", "as_rng", "in_lanes", "seeded", "system", "watch_sources"]
+
+Team: TypeAlias = Callable[[Callable[[int], None], int], None]
+"""Who does ``task(0)`` … ``task(count - 1)``, in any order: ``team(task, count)``."""
 
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
+_SMALL = 1 << 14  # numbers: below this, starting threads costs more than it saves
 
 
 _MAKING = threading.Lock()  # of streams that a source makes when they are asked for first
@@ -221,3 +226,29 @@ def _rekey_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rekey_in_child)
+
+
+# --- many numbers at once -------------------------------------------------------------------------------------------
+
+
+def in_lanes(
+    fill: Callable[[Any, Rng], None], out: NDArray[Any], rng: Rng, *, small: int = _SMALL, team: Team | None = None
+) -> None:
+    """``fill(part, source)`` for each of ``LANES`` parts of a flat array; a small one is filled in a single part.
+
+    Which stream fills which part depends on the size alone, so a seeded result is the same on any machine.
+    """
+    if out.size < small:
+        fill(out, rng)
+        return
+    parts, sources = np.array_split(out, LANES), rng.lanes()
+    (team or _threads_of_our_own)(lambda lane: fill(parts[lane], sources[lane]), LANES)
+
+
+def _threads_of_our_own(task: Callable[[int], None], count: int) -> None:
+    with ThreadPoolExecutor(max_workers=min(count, _threads())) as pool:
+        list(pool.map(task, range(count)))
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
