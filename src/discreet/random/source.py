@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +31,19 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "Team", "address_of", "as_rng", "in_lanes", "seeded", "system", "watch_sources"]
+__all__ = [
+    "LANES",
+    "Rng",
+    "RngLike",
+    "Team",
+    "address_of",
+    "as_rng",
+    "from_state",
+    "in_lanes",
+    "seeded",
+    "system",
+    "watch_sources",
+]
 
 Team: TypeAlias = Callable[[Callable[[int], None], int], None]
 """Who does ``task(0)`` … ``task(count - 1)``, in any order: ``team(task, count)``."""
@@ -197,6 +210,21 @@ def as_rng(rng: RngLike) -> Rng:
     if rng is None:
         return system()
     return rng if isinstance(rng, Rng) else seeded(whole("rng", rng))
+
+
+def from_state(random_state: Any) -> Rng:
+    """The source that scikit-learn's ``random_state`` means: none is the system's, a seed or a generator reproducible."""
+    if random_state is None or isinstance(random_state, Rng):
+        return as_rng(random_state)
+    if isinstance(random_state, Integral):
+        return seeded(int(random_state))
+    if isinstance(random_state, np.random.RandomState):
+        return seeded(int(random_state.randint(2**31 - 1)))
+    if isinstance(random_state, np.random.Generator):
+        return seeded(int(random_state.integers(2**63 - 1)))
+    raise ValueError(
+        f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator."
+    )
 
 
 def _child(seeds: np.random.SeedSequence, lane: int) -> np.random.SeedSequence:
