@@ -213,7 +213,7 @@ def as_rng(rng: RngLike) -> Rng:
 
 
 def from_state(random_state: Any) -> Rng:
-    """The source that scikit-learn's ``random_state`` means: none is the system's; a seed or generator, reproducible."""
+    """The source for scikit-learn's ``random_state``: the system's for none, reproducible for a seed or a generator."""
     if random_state is None or isinstance(random_state, Rng):
         return as_rng(random_state)
     if isinstance(random_state, Integral):
