@@ -167,11 +167,12 @@ class Interception(TorchFunctionMode):
             return on_whole_tensors(
                 lambda run, rows: self._shared_call(run, rows, {}, func), func, args, kwargs, self.location()
             )
-        ordinary = out_of_place(func)
+        # what is noted under another name is made anew in every call, and holds its tensors: no cache may meet it
+        ordinary = None if noted is not None else out_of_place(func)
         if ordinary is not None:
             return self._in_place(func, ordinary, args, kwargs)
         shared, records = self.batch.shared, self.batch.records
-        if by_chance(func) and made_of(args, kwargs, shared):  # run once: a second run would draw again
+        if by_chance(noted or func) and made_of(args, kwargs, shared):  # run once: a second run would draw again
             return self._derive(func, args, kwargs, inputs)
         output = func(*detached(args, shared), **detached(kwargs, shared))
         outputs = tensors(output)
