@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.random import _blocks, _box_muller, _lanes, gaussian_noise, seeded
+from discreet.random import _blocks, _box_muller, gaussian_noise, seeded, source
 
 FALSE_ALARM = 1e-6
 
@@ -36,7 +36,7 @@ def test_higher_moments_and_halves_are_independent(dtype):
 
 def test_a_seeded_fill_does_not_depend_on_the_number_of_threads(monkeypatch):
     two = gaussian_noise(100_000, rng=3)
-    monkeypatch.setattr(_lanes, "_threads", lambda: 1)
+    monkeypatch.setattr(source, "_threads", lambda: 1)
     np.testing.assert_array_equal(gaussian_noise(100_000, rng=3), two)
 
 

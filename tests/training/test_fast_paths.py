@@ -11,7 +11,7 @@ from torch import nn
 from discreet.training.gradients import contraction, joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.rules import convolution, handlers, recurrence
+from discreet.training.gradients.rules import convolution, elementary, recurrence
 from discreet.training.gradients.rules import outer_products as outer
 from discreet.training.gradients.trace.watch import watching
 from tests.training.oracle import agree, ours
@@ -53,7 +53,7 @@ def test_sequences_that_lie_step_by_step_are_one_product(monkeypatch, first):
 @pytest.mark.parametrize("offset", [0.0, 1000.0])
 @pytest.mark.parametrize("layer", [nn.GroupNorm(2, 6), nn.InstanceNorm1d(6, affine=True)], ids=["group", "instance"])
 def test_a_group_norms_scale_needs_no_normalised_inputs(monkeypatch, layer, offset):
-    taken = counted(monkeypatch, handlers.GroupScale, "instantiate")
+    taken = counted(monkeypatch, elementary.GroupScale, "instantiate")
     torch.manual_seed(3)
     nn.init.normal_(layer.weight)
     agree(nn.Sequential(layer, nn.Flatten(), nn.Linear(24, 2)), (torch.randn(B, 6, 4) + offset,), square_loss)
@@ -69,14 +69,14 @@ def test_group_norm_of_frames_folded_into_the_batch(monkeypatch):
         def forward(self, x):
             return self.norm(x.flatten(0, 1)).reshape(x.shape[0], -1)
 
-    taken = counted(monkeypatch, handlers.GroupScale, "instantiate")
+    taken = counted(monkeypatch, elementary.GroupScale, "instantiate")
     torch.manual_seed(4)
     agree(Frames(), (torch.randn(B, 3, 4, 5),), square_loss)
     assert taken
 
 
 def test_a_tables_rows_are_added_where_the_output_layers_product_is(monkeypatch):
-    added = counted(monkeypatch, handlers.Rows, "add_weighted")
+    added = counted(monkeypatch, elementary.Rows, "add_weighted")
     monkeypatch.setattr(joint, "KEPT", 10)
     monkeypatch.setattr(outer, "KEPT", 10)
     torch.manual_seed(5)
@@ -265,7 +265,7 @@ def test_weights_that_got_one_gradient_are_measured_as_one(monkeypatch, apart):
 def test_two_biases_that_get_one_gradient_are_added_up_once(monkeypatch):
     """Those of an LSTM; each layer's anew, though one gradient may come to lie where another was."""
     monkeypatch.setattr(outer.Outer, "prefers_instances", lambda *_: False)
-    summed = counted(monkeypatch, handlers.Bias, "instantiate")
+    summed = counted(monkeypatch, elementary.Bias, "instantiate")
     torch.manual_seed(15)
     agree(nn.LSTM(3, 4, 2, batch_first=True), (torch.randn(B, 5, 3),), lambda m, x: m(x)[0].square().sum())
     assert len(summed) == 3 * 2  # clip norms times layers, of two biases each
@@ -291,7 +291,7 @@ def test_a_scaled_gradient_is_not_measured_with_another(monkeypatch):
 
 def test_a_tables_rows_are_added_where_the_output_layers_gradients_lie(monkeypatch):
     """Where both are formed; a row that is looked up twice counts twice."""
-    added, formed = (counted(monkeypatch, handlers.Rows, name) for name in ("add_instances", "instantiate"))
+    added, formed = (counted(monkeypatch, elementary.Rows, name) for name in ("add_instances", "instantiate"))
     torch.manual_seed(14)
     words = ints(B, 5, high=7)
     words[:, 1] = words[:, 0]

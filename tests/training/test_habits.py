@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader
 
 from discreet.training import Clipping, PrivateTrainingError, PublicScale, Speed, make_private
 from discreet.training.distributed import Ranks, admit_wrapper
-from discreet.training.gradients.rules.calls import LAYERS
+from discreet.training.gradients.rules.handlers import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
 
 PIECES = Speed(max_physical_batch_size=3)

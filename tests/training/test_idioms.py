@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -186,6 +188,21 @@ def test_an_idiom_is_admitted_by_verification(idiom):
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+
+
+def test_steps_of_a_mapped_model_leave_no_tensors_behind():
+    """``torch.vmap`` makes a function of every call anew, which holds the records: whoever remembers it, keeps them."""
+    records = torch.utils.data.TensorDataset(torch.randn(24, T, D), torch.randint(0, 3, (24,)))
+    model, optimizer, loader = private(Idiom(mapped_over_records), records, batch=8, epochs=3)
+    alive = []
+    for _ in range(3):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        gc.collect()
+        alive.append(sum(issubclass(type(x), torch.Tensor) for x in gc.get_objects()))
+    assert alive[1] == alive[2]
 
 
 def other_values(m, x):

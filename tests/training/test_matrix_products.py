@@ -4,15 +4,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from discreet.training.gradients import matrix_products
-from discreet.training.gradients.matrix_products import rows_product, tall_product
+from discreet.training.gradients.rules import outer_products
+from discreet.training.gradients.rules.outer_products import rows_product, tall_product
 from discreet.training.gradients.rules.recurrence import input_linear
 
 
 @pytest.fixture(params=["as here", "stands in"])
 def asked(request, monkeypatch):
     """The shapes that oneDNN was asked for; where the processor is another, torch's linear layer stands in for it."""
-    product, shapes = matrix_products._onednn(), []
+    product, shapes = outer_products._onednn(), []
     if product is None or request.param == "stands in":
         product = F.linear
 
@@ -20,14 +20,14 @@ def asked(request, monkeypatch):
         shapes.append((tuple(x.shape), tuple(w.shape)))
         return product(x, w, b)
 
-    monkeypatch.setattr(matrix_products, "_onednn", lambda: ask)
+    monkeypatch.setattr(outer_products, "_onednn", lambda: ask)
     return shapes
 
 
 @pytest.mark.parametrize(("m", "n"), [(40, 300), (300, 40), (128, 128)])
 @pytest.mark.parametrize("records", [513, 1700])
 def test_a_tall_product_is_that_of_double_precision(asked, monkeypatch, records, m, n):
-    monkeypatch.setattr(matrix_products, "PART", 1)  # so that a part has the fewest rows
+    monkeypatch.setattr(outer_products, "COPIED", 1)  # so that a part has the fewest rows
     u, v = torch.randn(m, records).T, torch.randn(records, 2 * n)[:, ::2]
     out = tall_product(u, v, torch.full((m, n), torch.nan))
     torch.testing.assert_close(out, (u.double().T @ v.double()).float(), rtol=1e-5, atol=1e-3)
@@ -63,9 +63,9 @@ def test_rows_are_multiplied_as_a_linear_layer_does(asked, biased):
 
 
 @pytest.mark.parametrize("biased", [True, False])
-@pytest.mark.parametrize("library", [None, matrix_products._onednn()])
+@pytest.mark.parametrize("library", [None, outer_products._onednn()])
 def test_rows_are_as_precise_under_autocast(monkeypatch, library, biased):
-    monkeypatch.setattr(matrix_products, "_onednn", lambda: library)
+    monkeypatch.setattr(outer_products, "_onednn", lambda: library)
     x, weight, bias = torch.randn(700, 64), torch.randn(96, 64), torch.randn(96) if biased else None
     exact = F.linear(x.double(), weight.double(), None if bias is None else bias.double()).float()
     with torch.autocast("cpu", dtype=torch.bfloat16):

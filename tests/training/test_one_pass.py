@@ -109,7 +109,7 @@ DECLINED = {
 def test_what_is_not_for_one_pass_goes_the_ordinary_way(taken, case):
     model, x = DECLINED[case]
     found = ours(model, (x,), curved, Clipping(), 0.5)
-    assert taken == [False]
+    assert not any(taken)
     close(found, naive(model, (x,), curved, Clipping(), 0.5), x.dtype)
 
 
@@ -117,7 +117,7 @@ def test_blocks_and_scales_go_the_ordinary_way(taken):
     model, x = nn.Linear(6, 2), torch.randn(9, 6)
     scoped = Clipping(scope={"weight": 0.3, "bias": 0.4})
     close(ours(model, (x,), curved, scoped, 0.5), naive(model, (x,), curved, scoped, 0.5), torch.float32)
-    assert taken == [False]
+    assert not any(taken)
 
 
 def test_a_frozen_bias_counts_for_nothing(taken):

@@ -14,7 +14,7 @@ from discreet.training import Handler, Quantile, Speed, register_layer
 from discreet.training.gradients import joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.rules.calls import LAYERS
+from discreet.training.gradients.rules.handlers import LAYERS
 from discreet.training.gradients.trace.watch import watching
 from tests.training.loops import data, network, private, run, step, weights
 from tests.training.oracle import agree, naive, ours, trained

@@ -27,7 +27,7 @@ from discreet.training import (
     replace_batch_norm,
 )
 from discreet.training.loader import PLACEHOLDER
-from discreet.training.private import SAMPLERS
+from discreet.training.planning import SAMPLERS
 from tests.training.loops import N, copy_of, data, network, private, run, step, weights
 
 # --- the contract ------------------------------------------------------------------------------------------------

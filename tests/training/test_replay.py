@@ -19,7 +19,7 @@ from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.errors import BudgetExceeded
 from discreet.release import Release
 from discreet.training import Clipping, PerUser, Quantile, Speed, TruncatedPoisson, make_private
-from discreet.training.private import SAMPLERS
+from discreet.training.planning import SAMPLERS
 
 few, many = (settings(max_examples=n, deadline=None, suppress_health_check=list(HealthCheck)) for n in (1, 12))
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from discreet.random import gaussian_noise
-from discreet.training.threads import FEWEST, on_threads
+from discreet.training.speed import FEWEST, on_threads
 
 
 @pytest.fixture(params=[1, 4], autouse=True)

@@ -32,7 +32,7 @@ from discreet.fitting import Fit
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.scoring import HeldOutScore, ModelScore
-from discreet.random.poisson import poisson_sample
+from discreet.random.tap import poisson_sample
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, is_reproducible
 from discreet.schema import Bounded, Categories, Column, as_declaration
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from discreet.random.source import Rng, RngLike, as_rng, seeded, system
-from discreet.random.states import from_state
+from discreet.random.source import Rng, RngLike, as_rng, from_state, seeded, system
 from discreet.random.streams import Streams
 from discreet.random.sums import exact_sum
 

@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import positive, whole
 from discreet.random._kernel import GAUSSIAN, LAPLACE, WIDEST, draw_magnitudes, exp_table
-from discreet.random._lanes import in_lanes
 from discreet.random.bounds import Interval, exp_bounds, uniform_below
-from discreet.random.source import Rng, RngLike, as_rng
+from discreet.random.source import Rng, RngLike, as_rng, in_lanes
 
 __all__ = ["Integers", "discrete_gaussian", "discrete_laplace", "gaussian_cells", "laplace_cell", "laplace_cells"]
 

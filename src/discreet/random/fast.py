@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from discreet.errors import nonnegative, positive
 from discreet.random._blocks import NONE, encrypt, reserve
 from discreet.random._box_muller import PAIRS, draw_pairs
-from discreet.random._lanes import Team, in_lanes
 from discreet.random._words import draw_words, next_word
-from discreet.random.source import Rng, RngLike, as_rng
+from discreet.random.source import Rng, RngLike, Team, as_rng, in_lanes
 
 __all__ = ["gaussian_noise"]
 

@@ -18,9 +18,11 @@ import os
 import secrets
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,9 +31,25 @@ from randomgen import AESCounter
 
 from discreet.errors import whole
 
-__all__ = ["LANES", "Rng", "RngLike", "address_of", "as_rng", "seeded", "system", "watch_sources"]
+__all__ = [
+    "LANES",
+    "Rng",
+    "RngLike",
+    "Team",
+    "address_of",
+    "as_rng",
+    "from_state",
+    "in_lanes",
+    "seeded",
+    "system",
+    "watch_sources",
+]
+
+Team: TypeAlias = Callable[[Callable[[int], None], int], None]
+"""Who does ``task(0)`` … ``task(count - 1)``, in any order: ``team(task, count)``."""
 
 LANES = 8  # fixed, so that seeded results do not depend on the number of threads
+_SMALL = 1 << 14  # numbers: below this, starting threads costs more than it saves
 
 
 _MAKING = threading.Lock()  # of streams that a source makes when they are asked for first
@@ -194,6 +212,21 @@ def as_rng(rng: RngLike) -> Rng:
     return rng if isinstance(rng, Rng) else seeded(whole("rng", rng))
 
 
+def from_state(random_state: Any) -> Rng:
+    """The source for scikit-learn's ``random_state``: the system's for none, reproducible for a seed or a generator."""
+    if random_state is None or isinstance(random_state, Rng):
+        return as_rng(random_state)
+    if isinstance(random_state, Integral):
+        return seeded(int(random_state))
+    if isinstance(random_state, np.random.RandomState):
+        return seeded(int(random_state.randint(2**31 - 1)))
+    if isinstance(random_state, np.random.Generator):
+        return seeded(int(random_state.integers(2**63 - 1)))
+    raise ValueError(
+        f"random_state is a {type(random_state).__name__}, but must be None, a whole number or a NumPy generator."
+    )
+
+
 def _child(seeds: np.random.SeedSequence, lane: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(seeds.entropy, spawn_key=(*seeds.spawn_key, lane))
 
@@ -221,3 +254,29 @@ def _rekey_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_rekey_in_child)
+
+
+# --- many numbers at once -------------------------------------------------------------------------------------------
+
+
+def in_lanes(
+    fill: Callable[[Any, Rng], None], out: NDArray[Any], rng: Rng, *, small: int = _SMALL, team: Team | None = None
+) -> None:
+    """``fill(part, source)`` for each of ``LANES`` parts of a flat array; a small one is filled in a single part.
+
+    Which stream fills which part depends on the size alone, so a seeded result is the same on any machine.
+    """
+    if out.size < small:
+        fill(out, rng)
+        return
+    parts, sources = np.array_split(out, LANES), rng.lanes()
+    (team or _threads_of_our_own)(lambda lane: fill(parts[lane], sources[lane]), LANES)
+
+
+def _threads_of_our_own(task: Callable[[int], None], count: int) -> None:
+    with ThreadPoolExecutor(max_workers=min(count, _threads())) as pool:
+        list(pool.map(task, range(count)))
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

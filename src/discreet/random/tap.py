@@ -3,7 +3,7 @@
 Every mechanism hands the value it is about to noise to ``draw_output``, with the distance it promises to protect and a
 function that draws the output. Ordinarily that function is called and nothing else happens. Under record-and-replay
 (``discreet.auditing.replay``) a listener sees the value, and may force the output of an earlier run instead.
-Random coins that belong to records (batch sampling) go through ``coins`` for the same reason.
+Random coins that belong to records (Poisson sampling) go through ``coins`` for the same reason.
 
 Write ``draw_output`` around the noise of your own mechanism and replay can check it too: draw inside, by the samplers
 of ``discreet.random``, and say what it costs (``event=``, unless ``what`` has an ``event``).
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.events import Event
 from discreet.random.source import Rng
 
-__all__ = ["Listener", "Norm", "coins", "draw_output", "heard", "listening", "unheard"]
+__all__ = ["Listener", "Norm", "coins", "draw_output", "heard", "listening", "poisson_sample", "unheard"]
 
 T = TypeVar("T")
 Norm = Literal["l1", "l2", "linf", "hamming"]
@@ -93,6 +93,21 @@ def coins(keys: Sequence[object], rng: Rng) -> NDArray[np.uint64]:
     """One random word for each record; ``keys`` name the records, so that replay can give a record its coin again."""
     listener = heard()
     return rng.words(len(keys)) if listener is None else listener.coins(keys)
+
+
+def poisson_sample(keys: Sequence[object], rate: float, rng: Rng) -> NDArray[np.bool_]:
+    """Which of the records that ``keys`` name take part: each with probability ⌊rate·2^64⌋/2^64, by a coin of its own.
+
+    The probability is not above ``rate``, so the event at that rate covers it. At a rate of 1 all do, and no coin is
+    drawn.
+
+    >>> from discreet.random import seeded
+    >>> int(poisson_sample(range(1000), 0.1, seeded(1)).sum())
+    106
+    """
+    if rate >= 1:
+        return np.ones(len(keys), bool)
+    return coins(keys, rng) < np.uint64(int(rate * 2.0**64))
 
 
 @contextmanager

@@ -19,8 +19,9 @@ from discreet.training.gradients import (
 )
 from discreet.training.noise.comparison import Auto, NoiseComparison, compare
 from discreet.training.optimisers.admission import replace_batch_norm
+from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
-from discreet.training.private import make_private, plan_for
+from discreet.training.private import make_private
 from discreet.training.sampling import (
     BallsInBins,
     CyclicPoisson,

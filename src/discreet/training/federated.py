@@ -29,7 +29,8 @@ from discreet.training.gradients import Clipping
 from discreet.training.noise import Independent, Noise
 from discreet.training.noise.base import Gaussians, Step, shown
 from discreet.training.noise.independent import gaussian
-from discreet.training.plan import Plan, least_noise
+from discreet.training.plan import Plan
+from discreet.training.planning import least_noise
 from discreet.training.sampling import FixedSize, Indices, Sampler, TruncatedPoisson
 from discreet.training.sampling.users import PerUser
 

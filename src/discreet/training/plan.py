@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, is_dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
-from discreet import accounting
 from discreet.adjacency import Adjacency
-from discreet.errors import BudgetExceeded, number, positive, whole
+from discreet.errors import BudgetExceeded, positive, whole
 from discreet.events import Event
 from discreet.release import ONE_RECORD
 from discreet.training.gradients import Clipping
@@ -18,7 +16,7 @@ from discreet.training.noise import Independent, Noise
 from discreet.training.sampling import Sampler
 from discreet.training.sampling.participation import Participation
 
-__all__ = ["Plan", "Schedule", "least_noise", "planned"]
+__all__ = ["Plan", "Schedule"]
 
 Schedule = Callable[[int], float]
 
@@ -120,90 +118,3 @@ class Plan:
 def _named(part: object) -> str:
     """A part with its parameters, where it tells them as a value does."""
     return repr(part) if is_dataclass(part) else type(part).__qualname__
-
-
-def planned(
-    sampler: Sampler,
-    clipping: Clipping,
-    *,
-    epsilon: float | None,
-    delta: float | None,
-    epochs: float | None,
-    noise_multiplier: float | None,
-    noise: Noise | None = None,
-    noise_schedule: Schedule | None = None,
-    clip_schedule: Schedule | None = None,
-    unit: str = ONE_RECORD,
-) -> Plan:
-    """The plan two of three things decide: the target (epsilon, delta), the length (epochs), the noise
-    (noise_multiplier)."""
-    _two_of_three(epsilon, delta, epochs, noise_multiplier)
-    if not isinstance(noise, Noise | None):
-        raise ValueError(
-            f"noise is a {type(noise).__name__}, but must be a Noise, such as training.noise.Independent()."
-        )
-
-    # what runs is what was priced, and one thing for all pieces of a batch, whatever a schedule looks at
-    once, clips = noise_schedule and cache(noise_schedule), clip_schedule and cache(clip_schedule)
-    asked = None if epsilon is None or delta is None else (epsilon, delta)
-
-    def plan(z: float, steps: int) -> Plan:
-        return Plan(sampler, clipping, z, steps, noise or Independent(), once, clips, unit, asked)
-
-    if epochs is None:
-        assert epsilon is not None
-        assert delta is not None
-        z = positive("noise_multiplier", noise_multiplier)
-        return plan(z, _most_steps(lambda steps: plan(z, steps), epsilon, delta))
-    length = number("epochs", epochs, low=0, high=math.inf, open_low=True, open_high=True)
-    steps = math.ceil(length * sampler.steps_per_pass)
-    if noise_multiplier is not None:
-        return plan(positive("noise_multiplier", noise_multiplier), steps)
-    assert epsilon is not None
-    assert delta is not None
-    return plan(least_noise(lambda z: plan(z, steps), sampler.participation, epsilon, delta), steps)
-
-
-def _two_of_three(
-    epsilon: float | None, delta: float | None, epochs: float | None, noise_multiplier: float | None
-) -> None:
-    asked = {"epsilon": epsilon, "epochs": epochs, "noise_multiplier": noise_multiplier}
-    given = [name for name, value in asked.items() if value is not None]
-    if len(given) != 2:
-        raise ValueError(
-            f"{' and '.join(given) or 'nothing'} given, but exactly two of epsilon, epochs and noise_multiplier "
-            "are needed: the third follows from them."
-        )
-    if (epsilon is None) != (delta is None):
-        raise ValueError("epsilon and delta belong together: give both or neither.")
-
-
-def least_noise(plan: Callable[[float], Plan], taking_part: Participation, epsilon: float, delta: float) -> float:
-    """The smallest noise multiplier whose price stays within the target."""
-    return accounting.calibrate(
-        lambda z: plan(z).event,
-        epsilon=epsilon,
-        delta=delta,
-        adjacency=taking_part.adjacency,
-        start=float(taking_part.movement),
-    )
-
-
-def _most_steps(plan: Callable[[int], Plan], epsilon: float, delta: float) -> int:
-    """The most steps whose price stays within the target."""
-
-    def fits(steps: int) -> bool:
-        found = plan(steps)
-        return accounting.epsilon(found.event, delta, adjacency=found.adjacency) <= epsilon
-
-    if not fits(1):
-        raise ValueError(
-            f"noise_multiplier is too small for epsilon {epsilon:g} at delta {delta:g}: not one step fits."
-        )
-    low, high = 1, 2
-    while high < 1 << 40 and fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low

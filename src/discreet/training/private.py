@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from discreet.errors import extra, positive, whole
+from discreet.errors import extra
 from discreet.habits import BUDGETS, answer_arguments
 from discreet.random import RngLike, Streams
-from discreet.release import ONE_RECORD, Chargeable, unit_name
+from discreet.release import Chargeable
 from discreet.training.distributed import (
     Ranks,
     Shards,
@@ -26,24 +25,16 @@ from discreet.training.gradients import ClippedSum, Clipping, Reduction
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
-from discreet.training.noise import Independent, Noise
-from discreet.training.noise.comparison import Auto, best_of
+from discreet.training.noise import Noise
+from discreet.training.noise.comparison import Auto
 from discreet.training.optimisers import admission
 from discreet.training.optimisers.hooks import OptimizerHooks
 from discreet.training.optimisers.marks import mark_of
-from discreet.training.plan import Plan, Schedule, planned
+from discreet.training.plan import Plan, Schedule
+from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
 from discreet.training.run import Batch, Run, label_of_charge
-from discreet.training.sampling import (
-    BallsInBins,
-    FixedOrder,
-    FixedSize,
-    KeptBins,
-    Poisson,
-    Sampler,
-    Shuffled,
-    TruncatedPoisson,
-)
+from discreet.training.sampling import Sampler
 from discreet.training.sampling.pieces import what_made_up_records_judge
 from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed, check_speed
@@ -55,135 +46,10 @@ with extra("torch"):
     from torch.optim import SGD, Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["SAMPLERS", "make_private", "plan_for", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
+__all__ = ["make_private", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
-
-SAMPLERS: Mapping[str, type[Sampler]] = {
-    "poisson": Poisson,
-    "truncated-poisson": TruncatedPoisson,
-    "fixed-size": FixedSize,
-    "balls-in-bins": BallsInBins,
-    "shuffled": Shuffled,
-    "kept-bins": KeptBins,
-    "fixed-order": FixedOrder,
-}
-"""The samplers that a name is enough for."""
-
-
-def _sampler(
-    sampler: str | Sampler | None, records: int, batch_size: int, dataset_size: int | None, noise: object
-) -> Sampler:
-    size = records if dataset_size is None else whole("dataset_size", dataset_size, low=1)
-    if sampler is None:
-        return (noise if isinstance(noise, Noise) else Independent()).sampler(batch_size, size)
-    if isinstance(sampler, Sampler):
-        found = sampler
-        if dataset_size is not None and dataset_size != found.dataset_size:
-            raise ValueError(
-                f"dataset_size is {dataset_size}, but the sampler has {found.dataset_size}: say it in one place."
-            )
-    elif sampler in SAMPLERS:
-        found = SAMPLERS[sampler](batch_size=batch_size, dataset_size=size)
-    else:
-        raise ValueError(f"sampler is {sampler!r}, but must be one of {', '.join(map(repr, SAMPLERS))}, or a Sampler.")
-    return found
-
-
-def _best(
-    auto: Auto,
-    sampler: str | Sampler | None,
-    records: int,
-    batch_size: int,
-    dataset_size: int | None,
-    clipping: Clipping,
-    epsilon: float | None,
-    delta: float | None,
-    epochs: float | None,
-) -> tuple[Noise, Sampler]:
-    """The noise that suits a run, with its sampler."""
-    if sampler is not None or clipping.adaptive is not None:
-        raise ValueError(
-            "noise is 'auto', which chooses the sampler too and no adaptive clip norm: leave them out, or name a noise."
-        )
-    if epsilon is None or delta is None or epochs is None:
-        raise ValueError("noise is 'auto', which compares noises at one price: give epsilon, delta and epochs.")
-    like = _sampler(None, records, batch_size, dataset_size, None)
-    steps = math.ceil(positive("epochs", epochs) * like.steps_per_pass)
-    found = best_of(auto, like, steps, clipping.max_grad_norm, positive("epsilon", epsilon), delta)
-    return found.noise, found.sampler
-
-
-def _unit(sampler: Sampler, said: str | None) -> str:
-    """Whom the run protects: what the sampler bounds, or a record, which the caller may say is a whole unit."""
-    if said is None or said == sampler.unit:
-        return sampler.unit
-    if sampler.unit != ONE_RECORD:
-        raise ValueError(f"unit is {said!r}, but the sampler bounds {str(sampler.unit)!r}: say it in one place.")
-    return unit_name(said)
-
-
-def _clipping(clipping: Clipping | str, max_grad_norm: float | None) -> Clipping:
-    if isinstance(clipping, Clipping):
-        if max_grad_norm is not None and max_grad_norm != clipping.max_grad_norm:
-            raise ValueError(
-                f"max_grad_norm is {max_grad_norm:g}, but the Clipping has {clipping.max_grad_norm:g}: say it in "
-                "one place."
-            )
-        return clipping
-    norm = 1.0 if max_grad_norm is None else max_grad_norm
-    if clipping == "automatic":
-        return Clipping(max_grad_norm=norm, factor="automatic")
-    return Clipping(max_grad_norm=norm, scope=clipping)  # type: ignore[arg-type]
-
-
-def plan_for(
-    records: int,
-    batch_size: int,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    epochs: float | None = None,
-    noise_multiplier: float | None = None,
-    max_grad_norm: float | None = None,
-    clipping: Clipping | Literal["flat", "per-layer", "automatic"] = "flat",
-    sampler: str | Sampler | None = None,
-    dataset_size: int | None = None,
-    noise: Noise | Auto | Literal["auto"] | None = None,
-    noise_schedule: Schedule | None = None,
-    clip_schedule: Schedule | None = None,
-    unit: str | None = None,
-) -> Plan:
-    """The plan that these arguments of ``make_private`` make for a loader of so many records.
-
-    >>> plan_for(1000, 50, epochs=2, noise_multiplier=1.0).steps
-    40
-    """
-    clip = _clipping(clipping, max_grad_norm)
-    if noise == "auto" or isinstance(noise, Auto):
-        auto = noise if isinstance(noise, Auto) else Auto()
-        noise, sampler = _best(auto, sampler, records, batch_size, dataset_size, clip, epsilon, delta, epochs)
-    drawn = _sampler(sampler, records, batch_size, dataset_size, noise)
-    plan = planned(
-        drawn,
-        clip,
-        epsilon=epsilon,
-        delta=delta,
-        epochs=epochs,
-        noise_multiplier=noise_multiplier,
-        noise=noise,
-        noise_schedule=noise_schedule,
-        clip_schedule=clip_schedule,
-        unit=_unit(drawn, unit),
-    )
-    plan.event  # noqa: B018 - what has no price is refused here, whether a book will ask for it or not
-    plan.clip_factor(0)  # a schedule that gives no norm at all fails here, not after the charge
-    if plan.clipping.adaptive is not None:
-        for step in range(plan.steps):  # the noise must leave room for the count at every step
-            plan.sum_multiplier(step)
-    return plan
-
 
 OTHER_NAMES: Mapping[str, str] = BUDGETS | {
     "module": "give the model first, make_private(model, optimizer, loader, ...)",

@@ -27,7 +27,7 @@ from discreet.linear import kernels
 from discreet.linear.problem import Problem, clip_norm, count, counting
 from discreet.linear.rows import Records
 from discreet.mechanisms.parameters import store
-from discreet.random.poisson import poisson_sample
+from discreet.random.tap import poisson_sample
 
 __all__ = ["COUNT_SHARE", "Descending", "Pace", "sample_records", "sampled_noise"]
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import extra
 from discreet.training.distributed.ranks import Ranks, answered
-from discreet.training.gradients.rules.calls import LAYERS
+from discreet.training.gradients.rules.handlers import LAYERS
 from discreet.training.gradients.trace.trees import mapped
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from discreet.training.fitting.losses import Criterion, cross_entropy, loss_of
 from discreet.training.fitting.progress import Progress
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
+from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepare, rehearse_step, start, what_is_verified_in_part
+from discreet.training.private import prepare, rehearse_step, start, what_is_verified_in_part
 from discreet.training.run import Run, label_of_charge
 from discreet.training.sampling.rehearsal import made_up_batch
 from discreet.training.speed import Speed, check_speed

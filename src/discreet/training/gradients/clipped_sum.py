@@ -174,11 +174,12 @@ class ClippedSum:
     ) -> None:
         scale, shares = self._scale(rows), self.contraction.shares
         units, weights = (rows, weights) if owners is None else (owners.units, None)
-        terms = self.clipping.terms(clip_norm, scale)
-        filled = in_one_pass(self.contraction, uses_of, units, weights, terms, out)
-        if filled is not None:
-            self._note(uses_of, [filled], None, weights, clip_norm / scale)
-            return
+        only = self.contraction.only_use(uses_of)
+        if only is not None:
+            filled = in_one_pass(*only, units, weights, self.clipping.terms(clip_norm, scale), out)
+            if filled is not None:
+                self._note(uses_of, [filled], None, weights, clip_norm / scale)
+                return
         with torch.inference_mode(), exactly():
             squares, lost = self.contraction.squares(uses_of, units), None
             # one that overflows only makes us look closer

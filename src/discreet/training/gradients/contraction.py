@@ -12,10 +12,9 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
-from discreet.training.gradients.cancellation import LIGHT
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.joint import as_one_weight, joint_norms, pull_back
-from discreet.training.gradients.rules.handlers import Handler
+from discreet.training.gradients.rules.handlers import LIGHT, Handler
 from discreet.training.gradients.rules.outer_products import LinearWeight
 from discreet.training.gradients.uses import Use, at
 from discreet.training.memory import Room
@@ -54,10 +53,6 @@ class Contraction:
         """A sum of every parameter's shape and place, of half precision in single, not yet filled."""
         return self._room.fresh()
 
-    def place(self, parameter: Tensor) -> int:
-        """Its place among the parameters."""
-        return self._place[id(parameter)]
-
     def of_parameters(self, uses: list[Use]) -> UsesOf:
         """The uses of each parameter; those of a tensor made of parameters go back through how it was made."""
         found: UsesOf = {}
@@ -81,6 +76,19 @@ class Contraction:
                         Use(parameter, Handler(), None, None, gradient)
                     )
         return found
+
+    def only_use(self, uses_of: UsesOf) -> tuple[Use, int, int | None] | None:
+        """The use of the one parameter that was used, if it was once: with its place, and that of a bias used with it.
+
+        None where there are others, several blocks, scales or double precision.
+        """
+        used = [(place, uses) for place, uses in uses_of.items() if uses]
+        if len(used) != 1 or len(used[0][1]) != 1 or len(self.shares) != 1:
+            return None
+        if self.scales is not None or self.dtype != torch.float32:
+            return None
+        place, (use,) = used[0]
+        return use, place, None if use.bias is None else self._place[id(use.bias)]
 
     def _apart(self, uses: list[Use]) -> list[Use]:
         """The uses, with a bias apart from its weight where one may be used again, or is clipped in another block."""
@@ -164,7 +172,7 @@ class Contraction:
         clip_norm: float = math.inf,
     ) -> None:
         """Write the sum of the records' gradients, each times its block's factor; ``lost`` records count for
-        nothing. With a clip norm, records whose terms cancel are formed one by one (``cancellation``)."""
+        nothing. With a clip norm, records whose terms cancel are formed one by one (``LIGHT``)."""
         flat = [x if x.dim() == 1 else x.view(-1) for x in out]
         alone = self._heavy(uses_of, factors, clip_norm)
         for place, parameter in enumerate(self.parameters):

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.rules.handlers import KEPT, Handler, Rows
+from discreet.training.gradients.rules.elementary import Rows
+from discreet.training.gradients.rules.handlers import KEPT, Handler
 from discreet.training.gradients.rules.outer_products import LinearWeight, Outer, outer_norms
 from discreet.training.gradients.uses import Use
 

@@ -21,8 +21,8 @@ import numpy as np
 from numba import njit
 
 from discreet.errors import extra
-from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.rules.outer_products import Affine
+from discreet.training.gradients.uses import Use
 
 with extra("torch"):
     import torch
@@ -125,8 +125,9 @@ def _clipped_sum(
 
 
 def in_one_pass(
-    contraction: Contraction,
-    uses_of: UsesOf,
+    use: Use,
+    place: int,
+    bias: int | None,
     records: int,
     weights: Tensor | None,
     terms: tuple[float, float, float],
@@ -134,17 +135,13 @@ def in_one_pass(
 ) -> Tensor | None:
     """Write the clipped sum to ``out``, and return the squared norms; none where this is not the way.
 
+    ``use`` is the only one of the batch, of the parameter at ``place`` in ``out``, and of the one at ``bias`` perhaps.
     ``terms`` are of ``Clipping.terms``.
     """
-    place = _only_place(contraction, uses_of)
-    if place is None:
-        return None
-    (use,) = uses_of[place]
     x, g = use.activations, use.gradients
     if type(use.handler) is not Affine or g is None or not _fits(x, g, records, weights):
         return None
     squares, (norm, stability, most) = np.empty(records, np.float32), map(np.float32, terms)
-    bias = None if use.bias is None else contraction.place(use.bias)
     total = _clipped_sum(
         x.numpy(),
         g.contiguous().numpy(),
@@ -163,14 +160,6 @@ def in_one_pass(
         if i not in (place, bias):
             part.zero_()
     return torch.from_numpy(squares)
-
-
-def _only_place(contraction: Contraction, uses_of: UsesOf) -> int | None:
-    """Of the one parameter that was used, once and with its bias perhaps; the place is none where there are others."""
-    places = [place for place, uses in uses_of.items() if uses]
-    if len(places) != 1 or len(uses_of[places[0]]) != 1 or len(contraction.shares) != 1:
-        return None
-    return places[0] if contraction.scales is None and contraction.dtype == torch.float32 else None
 
 
 def _fits(x: Tensor, g: Tensor, records: int, weights: Tensor | None) -> bool:

@@ -17,8 +17,8 @@ from discreet.errors import extra
 from discreet.training.errors import MixedRecords
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.contraction import Contraction
-from discreet.training.gradients.rules.calls import Folded
-from discreet.training.gradients.rules.handlers import Handler, Rows
+from discreet.training.gradients.rules.elementary import Rows
+from discreet.training.gradients.rules.handlers import Folded, Handler
 from discreet.training.gradients.rules.outer_products import LinearWeight, Outer
 from discreet.training.gradients.uses import Use
 

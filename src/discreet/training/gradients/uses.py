@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.rules.calls import PendingUse
-from discreet.training.gradients.rules.handlers import Bias, Handler, Rows, flattened, squares, weighted_instances
+from discreet.training.gradients.rules.elementary import Bias, Rows
+from discreet.training.gradients.rules.handlers import Handler, PendingUse, flattened, squares, weighted_instances
 from discreet.training.gradients.rules.outer_products import PART, Affine, LinearWeight, Outer, product
 
 with extra("torch"):

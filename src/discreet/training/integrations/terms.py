@@ -25,8 +25,9 @@ from discreet.training.distributed import Ranks, SharedStreams
 from discreet.training.fitting.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
+from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
-from discreet.training.private import plan_for, prepare, start
+from discreet.training.private import prepare, start
 from discreet.training.run import Run, label_of_charge
 from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed

@@ -28,7 +28,7 @@ from discreet.random.tap import draw_output, heard
 from discreet.training.memory import SMALL, side_by_side
 from discreet.training.sampling import Poisson, Sampler
 from discreet.training.sampling.participation import Participation
-from discreet.training.threads import on_threads
+from discreet.training.speed import on_threads
 
 with extra("torch"):
     import torch

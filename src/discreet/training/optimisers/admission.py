@@ -1,4 +1,4 @@
-"""What may be trained: the model and the optimiser, looked at before the first step and again at every step.
+"""What may be trained: the model and the optimiser, looked at before the first step; ``hooks`` looks again at each.
 
 Whatever would move a parameter past the clipped sum is refused by the parameter's name: one that only the model or only
 the optimiser knows, one that came or was unfrozen later, a gradient that no handler saw, a hook on a gradient, modules
@@ -7,21 +7,20 @@ that mix records, optimisers that look at a batch more than once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from discreet.errors import extra, whole
-from discreet.training.errors import PrivateTrainingError
 
 with extra("torch"):
     from torch import Tensor, jit, nn, optim
     from torch.optim import Optimizer
 
 __all__ = [
+    "describe_place",
+    "held_by",
     "parameters",
-    "refuse_gradients",
     "refuse_modules",
-    "refuse_new_parameters",
     "refuse_optimizer",
     "refuse_plan",
     "replace_batch_norm",
@@ -33,7 +32,7 @@ Model = TypeVar("Model", bound="nn.Module")
 def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter]:
     """The trained parameters by name, which model and optimiser must agree about."""
     named = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    held = {id(p) for _, _, p in _held(optimizer)}
+    held = {id(p) for _, _, p in held_by(optimizer)}
     for name, p in named.items():
         if id(p) not in held:
             raise ValueError(
@@ -47,10 +46,10 @@ def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter
                 "torch.view_as_complex of it in forward."
             )
     known = {id(p) for p in named.values()}
-    for number, place, other in _held(optimizer):
+    for number, place, other in held_by(optimizer):
         if other.requires_grad and id(other) not in known:
             raise ValueError(
-                f"The {_describe(number, place, other)} is not in the model: pass the module that owns it, or "
+                f"The {describe_place(number, place, other)} is not in the model: pass the module that owns it, or "
                 "leave it out."
             )
     if not named:
@@ -58,13 +57,15 @@ def parameters(model: nn.Module, optimizer: Optimizer) -> dict[str, nn.Parameter
     return named
 
 
-def _held(optimizer: Optimizer) -> Iterator[tuple[int, int, Tensor]]:
+def held_by(optimizer: Optimizer) -> Iterator[tuple[int, int, Tensor]]:
+    """What an optimiser moves, with the number of its group and its place there."""
     for number, group in enumerate(optimizer.param_groups):
         for place, p in enumerate(group["params"]):
             yield number, place, p
 
 
-def _describe(number: int, place: int, p: Tensor) -> str:
+def describe_place(number: int, place: int, p: Tensor) -> str:
+    """Such a parameter, in words."""
     return f"optimizer's parameter {place} of group {number}, of shape {tuple(p.shape)},"
 
 
@@ -119,43 +120,6 @@ def refuse_plan(optimizer: Optimizer, plan: Any) -> None:
     check = getattr(optimizer, "check_plan", None)
     if check is not None:
         check(plan)
-
-
-def refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
-    """Refuse parameters that came, or were unfrozen, after the plan was made."""
-    for module in model.modules():  # this runs at every step, and names take a while
-        for p in module._parameters.values():
-            if p is not None and p.requires_grad and id(p) not in known:
-                name = next(name for name, other in model.named_parameters() if other is p)
-                raise PrivateTrainingError(
-                    f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
-                    "its gradient. Freeze it with requires_grad_(False), or make a new plan."
-                )
-    for number, place, other in _held(optimizer):
-        if other.requires_grad and id(other) not in known:
-            raise PrivateTrainingError(
-                f"The {_describe(number, place, other)} was added after make_private, so nothing would "
-                "clip its gradient. Remove it, or make a new plan."
-            )
-
-
-def refuse_gradients(trained: Mapping[str, Tensor]) -> None:
-    """Refuse gradients and hooks on them: there are none between a batch and its step, so none can be ours."""
-    for name, p in trained.items():
-        if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
-            raise PrivateTrainingError(
-                f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
-                "private step is made after the backward pass. Remove the hook."
-            )
-        if p.grad is not None and bool(p.grad.any()):
-            p.grad = None
-            raise PrivateTrainingError(
-                f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
-                "outside a call of the model or its modules, or inside a custom autograd function, torch.func.grad or "
-                "a torch.vmap over the parameter itself. Use it in forward through torch functions, give its module a "
-                "handler with register_layer, or freeze it with requires_grad_(False); for a penalty on weights use "
-                "the optimizer's weight_decay."
-            )
 
 
 def replace_batch_norm(model: Model, groups: int = 32) -> Model:

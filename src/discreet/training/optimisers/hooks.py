@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.optimisers.admission import refuse_gradients, refuse_new_parameters
+from discreet.training.optimisers.admission import describe_place, held_by
 from discreet.training.optimisers.marks import MARK, mark_of, with_mark, without_mark
 from discreet.training.optimisers.schedulers import follow_private_steps
 from discreet.training.run import Run
@@ -15,7 +15,7 @@ from discreet.training.verification.listening import Listening
 
 with extra("torch"):
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
     from torch.optim import Optimizer
     from torch.overrides import _get_current_function_mode_stack
 
@@ -77,10 +77,10 @@ class OptimizerHooks:
 
     def _refuse(self, optimizer: Optimizer) -> None:
         self._run.chance.refuse()
-        refuse_new_parameters(self._run.model, optimizer, self._known)
-        refuse_gradients(self._seen)
+        _refuse_new_parameters(self._run.model, optimizer, self._known)
+        _refuse_gradients(self._seen)
         if self._parameters is not self._seen:
-            refuse_gradients(self._parameters)
+            _refuse_gradients(self._parameters)
 
     def listen_on(self, *_: Any) -> None:
         """The step is over: what the loop still does with a verified batch is heard."""
@@ -122,6 +122,43 @@ def _pause_listeners() -> list[Listening]:
     for listener in others:
         listener.pause()
     return others
+
+
+def _refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
+    """Refuse parameters that came, or were unfrozen, after the plan was made."""
+    for module in model.modules():  # this runs at every step, and names take a while
+        for p in module._parameters.values():
+            if p is not None and p.requires_grad and id(p) not in known:
+                name = next(name for name, other in model.named_parameters() if other is p)
+                raise PrivateTrainingError(
+                    f"Parameter {name!r} came or was unfrozen after make_private, so nothing would clip "
+                    "its gradient. Freeze it with requires_grad_(False), or make a new plan."
+                )
+    for number, place, other in held_by(optimizer):
+        if other.requires_grad and id(other) not in known:
+            raise PrivateTrainingError(
+                f"The {describe_place(number, place, other)} was added after make_private, so nothing would "
+                "clip its gradient. Remove it, or make a new plan."
+            )
+
+
+def _refuse_gradients(trained: Mapping[str, Tensor]) -> None:
+    """Refuse gradients and hooks on them: there are none between a batch and its step, so none can be ours."""
+    for name, p in trained.items():
+        if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
+            raise PrivateTrainingError(
+                f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "
+                "private step is made after the backward pass. Remove the hook."
+            )
+        if p.grad is not None and bool(p.grad.any()):
+            p.grad = None
+            raise PrivateTrainingError(
+                f"Parameter {name!r} has a gradient that no handler saw: it was set by hand, or the parameter was used "
+                "outside a call of the model or its modules, or inside a custom autograd function, torch.func.grad or "
+                "a torch.vmap over the parameter itself. Use it in forward through torch functions, give its module a "
+                "handler with register_layer, or freeze it with requires_grad_(False); for a penalty on weights use "
+                "the optimizer's weight_decay."
+            )
 
 
 def _refuse_scaler(optimizer: Optimizer) -> None:

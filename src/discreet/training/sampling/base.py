@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from discreet.adjacency import Adjacency
 from discreet.errors import whole
 from discreet.random import Rng
-from discreet.random.poisson import poisson_sample
-from discreet.random.tap import coins
+from discreet.random.tap import coins, poisson_sample
 from discreet.release import ONE_RECORD
 from discreet.training.sampling.participation import Participation
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.rules.calls import Call, Layout, PendingUse, register
-from discreet.training.gradients.rules.handlers import Handler, Spread
-from discreet.training.gradients.trace.assignment import written
-from discreet.training.gradients.trace.functions import spread_over
+from discreet.training.gradients.rules.elementary import Spread
+from discreet.training.gradients.rules.handlers import Call, Handler, Layout, PendingUse, register
+from discreet.training.gradients.trace.functions import spread_over, written
 
 with extra("torch"):
     import torch

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.cancellation import Measured, outward
 from discreet.training.gradients.rules.convolution_kernels import TAPS, record_gradients
-from discreet.training.gradients.rules.handlers import KEPT, Handler, squares
+from discreet.training.gradients.rules.handlers import KEPT, Handler, Measured, outward, squares
 from discreet.training.gradients.rules.outer_products import PART, by_group, in_parts, outer_norms
-from discreet.training.threads import on_threads
+from discreet.training.speed import on_threads
 
 with extra("torch"):
     import torch

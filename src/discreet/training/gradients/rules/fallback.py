@@ -11,8 +11,7 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
 from discreet.training.gradients.rules.broadcasting import broadcast_use
-from discreet.training.gradients.rules.calls import Layout, PendingUse
-from discreet.training.gradients.rules.handlers import Handler
+from discreet.training.gradients.rules.handlers import Handler, Layout, PendingUse
 from discreet.training.gradients.trace.trees import differentiable, tensors
 
 with extra("torch"):

@@ -1,7 +1,7 @@
-r"""From what a call saw and what came back to per-record gradients: one handler a kind of call.
+r"""The words of all rules: a call that used a parameter, and the handler that knows its per-record gradients.
 
-A handler knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward and
-the gradients that reached the call's output, both with the record as first dimension, it gives
+A *handler* knows one shared tensor (a weight, a bias) of one call. Given the activations it saved on the way forward
+and the gradients that reached the call's output, both with the record as first dimension, it gives
 
 ``squared_norms``
     the squared norm of each record's gradient, without forming the gradients where that is cheaper (ghost clipping);
@@ -10,36 +10,75 @@ the gradients that reached the call's output, both with the record as first dime
 ``instantiate``
     the gradients :math:`G_i` themselves.
 
-Most weights are used through outer products, and have a file of their own (``outer_products``).
+A *call handler* takes a ``Call`` and returns its uses of shared tensors: the tensor, its handler, the saved
+activations, and a function that puts the output's gradient in the handler's form. Functions without one are answered by
+``Recomputed``: the function alone, once more, under ``vmap``. Those of torch's layers are in ``layers``; ``register``
+adds your own.
+
+Terms of one record may cancel: a row of a table that is looked up twice with gradients :math:`G` and :math:`-G`, steps
+of a sequence, windows of a convolution. The norm may be zero, so that clipping keeps all of it, while a float sum over
+records loses everything below the last place of :math:`G`, which is what other records added. Two guards:
+
+* a norm far below the length of its terms is rounded outward by what rounding may have hidden (``outward``);
+* a record whose terms weigh more than ``LIGHT`` clip norms in the sum is not added up together with others: its own
+  gradient is formed first, from itself alone, and that is at most a clip norm long (``contraction``).
+
+So what one record takes from the others by rounding is at most ``LIGHT`` units in the last place of the clip norm for
+each number that is added.
+
+Decision 410.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet.errors import extra
-from discreet.training.gradients.cancellation import Measured, outward
 from discreet.training.gradients.trace.trees import mapped
 
 with extra("torch"):
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 
 __all__ = [
+    "CALL_HANDLERS",
     "KEPT",
-    "Bias",
-    "GroupScale",
+    "LAYERS",
+    "LIGHT",
+    "Call",
+    "Folded",
     "Handler",
-    "Normalised",
-    "Rows",
-    "Spread",
+    "Layout",
+    "Measured",
+    "PendingUse",
+    "View",
+    "arguments",
     "flattened",
+    "folded",
+    "outward",
+    "register",
+    "register_layer",
     "squares",
     "weighted_instances",
 ]
 
 KEPT = 1 << 22  # numbers of instantiated gradients of one tensor that may be kept
+LIGHT = 2.0**7
+"""Clip norms. Terms of an honest record of T steps are about √T times as long as their sum, so few are formed alone."""
+
+Measured: TypeAlias = tuple[Tensor, Tensor | None]
+"""Each record's squared norm, and the length of its terms added up; none where a record is one term."""
+
+
+def outward(norms: Tensor, terms: Tensor) -> Tensor:
+    """Squared norms; far below its terms, a norm has what rounding may have added or hidden, too."""
+    hidden = norms * LIGHT < terms
+    # where, not times: what is not hidden may have endless terms
+    return (norms + torch.where(hidden, 4 * torch.finfo(norms.dtype).eps * terms, 0)).square()
 
 
 class Handler:
@@ -61,7 +100,7 @@ class Handler:
 
     def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
         """Squared norms, and how long the terms are that ``weighted_sum`` adds up for a record: where it adds several
-        that may cancel, they must be told (``cancellation``)."""
+        that may cancel, they must be told (``outward``)."""
         return self.squared_norms(activations, output_gradients), None
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
@@ -113,141 +152,154 @@ def _ones(size: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.ones(size, dtype=dtype, device=device)
 
 
-class Bias(Handler):
-    """Something added along dimension ``channel`` of the output: the gradient is the output's, summed over the rest."""
+# --- calls ---------------------------------------------------------------------------------------------------------
 
-    eager = True
-
-    def __init__(self, channel: int) -> None:
-        self.channel = channel
-
-    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """Sums over all but the record and the channel."""
-        kept = output_gradients.shape[self.channel]
-        if output_gradients.shape[1:].numel() == kept:
-            return output_gradients.reshape(-1, kept)
-        return output_gradients.sum([d for d in range(1, output_gradients.dim()) if d != self.channel])
+View: TypeAlias = Callable[[Tensor], Tensor]
 
 
-class Normalised(Handler):
-    """The scale of a normalisation: output gradients times normalised inputs, summed over all but ``kept``
-    dimensions."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the records of a tensor are: in dimension ``dim``, with ``fold`` entries each.
 
-    eager = True
-
-    def __init__(self, normalise: Any, kept: tuple[int, ...]) -> None:
-        self.normalise, self.kept = normalise, kept
-
-    def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
-        """The normalised input is computed again: cheaper than keeping it."""
-        product = output_gradients if activations is None else output_gradients * self.normalise(activations)
-        kept = {d % product.dim() for d in self.kept}
-        others = [d for d in range(1, product.dim()) if d not in kept]
-        return product.sum(others) if others else product
-
-
-class GroupScale(Handler):
-    r"""The scale of a group normalisation: :math:`\sum_t g_t x_t - \mu \sum_t g_t`, over the deviation.
-
-    One product of inputs and gradients instead of the normalised inputs: as torch's own kernel does it. Activations and
-    gradients are [records, channels, ...].
+    The entries of a record follow one another; with ``interleaved`` the records do, entry by entry.
     """
 
-    eager = True
+    dim: int
+    fold: int = 1
+    interleaved: bool = False
 
-    def __init__(self, groups: int, eps: float) -> None:
-        self.groups, self.eps = groups, eps
+    def apart(self, x: Tensor) -> Tensor:
+        """[records, ...]: without the record's dimension, or with its entries there."""
+        if self.fold == 1:
+            return x if self.dim == 0 else x.movedim(self.dim, 0)
+        if self.interleaved:
+            return x.unflatten(self.dim, (self.fold, -1)).movedim(self.dim + 1, 0)
+        return x.unflatten(self.dim, (-1, self.fold)).movedim(self.dim, 0)
 
-    def instantiate(self, activations: Tensor, output_gradients: Tensor) -> Tensor:
-        """Sums over all but the record and the channel."""
-        x, g = (part.reshape(*part.shape[:2], -1) for part in (activations, output_gradients))
-        # mean and one over the deviation as the forward pass has them: ``var_mean`` takes ten times as long
-        records, channels, size = x.shape
-        _, mean, inverse = torch.native_group_norm(
-            x.contiguous(), None, None, records, channels, size, self.groups, self.eps
-        )
-        products, sums = (part.view(x.shape[0], self.groups, -1) for part in ((x * g).sum(2), g.sum(2)))
-        return products.addcmul_(sums, mean.unsqueeze(2), value=-1).mul_(inverse.unsqueeze(2)).flatten(1)
+    def first(self, x: Tensor) -> Tensor:
+        """Records in the first dimension, the entries of each still folded into it."""
+        if self.dim == 0 and not self.interleaved:
+            return x
+        x = self.apart(x)
+        return x if self.fold == 1 else x.movedim(self.dim + 1, 1).flatten(0, 1)
+
+    def filled(self, x: Tensor) -> Tensor:
+        """As ``apart``; where rows are padded, with something that any function takes."""
+        return self.apart(x)
+
+    def at(self, dim: int) -> Layout | None:
+        """The same in another dimension; none where that cannot be."""
+        return self if dim == self.dim else Layout(dim, self.fold, self.interleaved)
+
+    def steps(self, x: Tensor, records: int, trailing: int = 1) -> Tensor:
+        """[records, everything else, *trailing dimensions]."""
+        return self.apart(x).reshape(records, -1, *x.shape[x.dim() - trailing :])
 
 
-class Rows(Handler):
-    """Rows of a table that were looked up. Activations: the record and the row of each look-up, and its coefficient."""
+@dataclass(slots=True)
+class PendingUse:
+    """One use of a shared tensor in a call."""
 
-    def __init__(self, shape: torch.Size) -> None:
-        self.shape = shape
+    target: Tensor
+    handler: Handler
+    activations: Any
+    view: View
+    bias: Tensor | None = None  # whose gradient is the output's own, measured together with the target's
 
-    def squared_norms(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """A row that was looked up twice counts as one row."""
-        return self.measure(activations, output_gradients)[0]
+
+@dataclass(slots=True)
+class Call:
+    """A call of a torch function on shared tensors and records."""
+
+    function: Callable[..., Any]
+    arguments: Any
+    records: int
+    shared: Container[int]
+    layouts: dict[int, Layout]
+    location: Callable[[], str]
+
+    def is_shared(self, x: Any) -> bool:
+        """Whether an argument is a parameter, or made of parameters alone."""
+        return isinstance(x, Tensor) and id(x) in self.shared
+
+    def layout(self, x: Any) -> Layout | None:
+        """Where the records of an argument are; none if it has none."""
+        return self.layouts.get(id(x))
+
+
+class Folded(Handler):
+    """A handler for inputs that hold several entries a record, one record after another, in the first dimension."""
+
+    def __init__(self, handler: Handler, fold: int) -> None:
+        self.handler, self.fold, self.eager = handler, fold, handler.eager
+
+    def prefers_instances(self, activations: Any, output_gradients: Tensor) -> bool:
+        """As the handler."""
+        return self.handler.prefers_instances(activations, output_gradients)
+
+    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
+        """A record's entries add up."""
+        return self.handler.instantiate(activations, output_gradients).unflatten(0, (-1, self.fold)).sum(1)
 
     def measure(self, activations: Any, output_gradients: Tensor) -> Measured:
-        """The same; the terms are the look-ups of rows that a record has looked up more than once."""
-        records, rows, coefficients, count = activations
-        values = output_gradients if coefficients is None else output_gradients * coefficients[:, None]
-        # each row that a record touched, once: keys [U], gradients [U, D]
-        keys, places, times = torch.unique(records * self.shape[0] + rows, return_inverse=True, return_counts=True)
-        merged = values.new_zeros(len(keys), values.shape[1]).index_add_(0, places, values)
-        squared = merged.new_zeros(count).index_add_(0, keys // self.shape[0], squares(merged))
-        if len(keys) == len(values):
-            return squared, None
-        again = (times[places] > 1).nonzero().flatten()
-        lengths = squares(values[again]).sqrt_()
-        terms = squared.new_zeros(count).index_add_(0, records[again], lengths)
-        return outward(squared.sqrt_(), terms), terms
+        """The terms are those of all entries."""
+        squared, terms = self.handler.measure(activations, output_gradients)
+        terms = (squared.sqrt() if terms is None else terms).view(-1, self.fold).sum(1)
+        return outward(self.squared_norms(activations, output_gradients).sqrt(), terms), terms
 
     def weighted_sum(self, activations: Any, output_gradients: Tensor, weights: Tensor) -> Tensor:
-        """Rows added where they belong."""
-        return self.add_weighted(activations, output_gradients, weights, output_gradients.new_zeros(self.shape))
-
-    def add_weighted(self, activations: Any, output_gradients: Tensor, weights: Tensor, out: Tensor) -> Tensor:
-        """The same, added to what is there: of a large table few rows are touched."""
-        records, rows, coefficients = activations[:3]
-        scale = weights[records] if coefficients is None else weights[records] * coefficients
-        return out.view(self.shape).index_add_(0, rows, output_gradients * scale[:, None])
+        """A record's weight is that of each of its entries."""
+        return self.handler.weighted_sum(activations, output_gradients, weights.repeat_interleave(self.fold))
 
     def select(self, activations: Any, output_gradients: Tensor, records: Tensor) -> tuple[Any, Tensor]:
-        """The look-ups of some of the records."""
-        owners, rows, coefficients, count = activations
-        place = owners.new_full((count,), -1)
-        place[records] = torch.arange(len(records), device=owners.device)
-        own = place[owners] >= 0
-        kept = None if coefficients is None else coefficients[own]
-        return (place[owners[own]], rows[own], kept, len(records)), output_gradients[own]
+        """All entries of these records."""
+        entries = records[:, None] * self.fold + torch.arange(self.fold, device=records.device)
+        return self.handler.select(activations, output_gradients, entries.flatten())
 
     def blank(self, activations: Any, output_gradients: Tensor, lost: Tensor) -> tuple[Any, Tensor]:
-        """Zeros in place of their look-ups' gradients and coefficients."""
-        owners, rows, coefficients, count = activations
-        gone = lost[owners]
-        kept = None if coefficients is None else coefficients.masked_fill(gone, 0)
-        return (owners, rows, kept, count), output_gradients.masked_fill(gone[:, None], 0)
-
-    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """A whole table a record."""
-        return self.add_instances(
-            activations, output_gradients, output_gradients.new_zeros(activations[3], *self.shape)
-        )
-
-    def add_instances(self, activations: Any, output_gradients: Tensor, out: Tensor) -> Tensor:
-        """The same, added to what is there, [records, *shape] in this order in memory."""
-        records, rows, coefficients = activations[:3]
-        values = output_gradients if coefficients is None else output_gradients * coefficients[:, None]
-        out.view(-1, values.shape[1]).index_add_(0, records * self.shape[0] + rows, values)
-        return out
+        """All entries of these records."""
+        return self.handler.blank(activations, output_gradients, lost.repeat_interleave(self.fold))
 
 
-class Spread(Handler):
-    """A shared tensor repeated for every record (``expand``): each record's gradient is its part, summed to the
-    shape."""
+def folded(handler: Handler, layout: Layout) -> Handler:
+    """The handler for records of so many entries each."""
+    return handler if layout.fold == 1 else Folded(handler, layout.fold)
 
-    eager = True
 
-    def __init__(self, shape: torch.Size) -> None:
-        self.shape = shape
+CallHandler: TypeAlias = Callable[[Call], list[PendingUse] | None]
+CALL_HANDLERS: dict[Callable[..., Any], CallHandler] = {}
+LAYERS: dict[type, Mapping[str, Handler]] = {}
+_SIGNATURES: dict[Callable[..., Any], Sequence[str]] = {}
 
-    def instantiate(self, activations: Any, output_gradients: Tensor) -> Tensor:
-        """Broadcasting, backwards."""
-        records = output_gradients.shape[0]
-        missing = output_gradients.dim() - 1 - len(self.shape)
-        if missing > 0:
-            output_gradients = output_gradients.flatten(1, missing).sum(1) if missing > 1 else output_gradients.sum(1)
-        return output_gradients.sum_to_size((records, *self.shape))
+
+def register(
+    function: Callable[..., Any], parameters: Sequence[str] | None = None
+) -> Callable[[CallHandler], CallHandler]:
+    """Decorate the call handler of a torch function; ``parameters`` names its arguments where Python cannot find out.
+
+    One that returns None declines, and the call is answered by ``vmap``.
+    """
+    names = list(inspect.signature(function).parameters) if parameters is None else list(parameters)
+
+    def add(handle: CallHandler) -> CallHandler:
+        CALL_HANDLERS[function], _SIGNATURES[function] = handle, names
+        return handle
+
+    return add
+
+
+def register_layer(layer: type[nn.Module], handlers: Mapping[str, Handler]) -> None:
+    """Give a kind of module handlers of its own, one for each parameter by name; for custom autograd functions, or for
+    speed.
+
+    Each handler gets the module's first input as activations and its output's gradient, records first.
+    """
+    missing = [name for name, handler in handlers.items() if not isinstance(handler, Handler)]
+    if missing:
+        raise ValueError(f"handlers[{missing[0]!r}] is a {type(handlers[missing[0]]).__name__}, but must be a Handler.")
+    LAYERS[layer] = dict(handlers)
+
+
+def arguments(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """A call's arguments by name."""
+    return dict(zip(_SIGNATURES[function], args, strict=False)) | kwargs

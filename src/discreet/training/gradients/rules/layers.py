@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.rules.calls import Call, Layout, PendingUse, View, folded, register
 from discreet.training.gradients.rules.convolution import ConvolutionWeight
-from discreet.training.gradients.rules.handlers import Bias, GroupScale, Handler, Normalised, Rows
+from discreet.training.gradients.rules.elementary import Bias, GroupScale, Normalised, Rows
+from discreet.training.gradients.rules.handlers import Call, Handler, Layout, PendingUse, View, folded, register
 from discreet.training.gradients.rules.outer_products import Affine, LinearWeight, Outer
 from discreet.training.gradients.rules.recurrence import input_linear, recurrent_linear
 

@@ -17,10 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.cancellation import Measured
 from discreet.training.gradients.rules.broadcasting import broadcast_use
-from discreet.training.gradients.rules.calls import Call, Layout, PendingUse, register
-from discreet.training.gradients.rules.handlers import KEPT, Handler
+from discreet.training.gradients.rules.handlers import KEPT, Call, Handler, Layout, Measured, PendingUse, register
 from discreet.training.gradients.rules.outer_products import LinearWeight, Outer, by_group, outer_norms
 
 with extra("torch"):

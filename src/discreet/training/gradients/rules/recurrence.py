@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from discreet.errors import extra
-from discreet.training.gradients.matrix_products import rows_product
+from discreet.training.gradients.rules.outer_products import rows_product
 from discreet.training.gradients.rules.recurrence_kernels import gru_back, gru_step, lstm_back, lstm_step
 
 with extra("torch"):

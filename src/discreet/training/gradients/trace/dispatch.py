@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
-from discreet.training.gradients.rules.calls import Call, Layout, PendingUse, register
-from discreet.training.gradients.rules.handlers import Rows
+from discreet.training.gradients.rules.elementary import Rows
+from discreet.training.gradients.rules.handlers import Call, Layout, PendingUse, register
 from discreet.training.gradients.rules.products import GroupedWeight
 from discreet.training.gradients.trace.trees import tensors
 

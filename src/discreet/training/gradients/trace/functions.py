@@ -12,7 +12,6 @@ from typing import Any
 from discreet.errors import extra
 from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients.rules import recurrent
-from discreet.training.gradients.trace.assignment import assign, written
 from discreet.training.gradients.trace.trees import mapped
 
 with extra("torch"):
@@ -35,6 +34,7 @@ __all__ = [
     "spread_over",
     "whole",
     "without_saved_tensors",
+    "written",
 ]
 
 
@@ -85,6 +85,55 @@ def spread_over(x: Tensor, one: Tensor, two: Tensor, three: Tensor) -> Tensor:
     return x.expand(rows, *[1] * (more - 1), *(x.shape if more else x.shape[1:]))
 
 
+# --- parameters written into tensors: x[:, 0] = self.token, x[mask] = self.token, x.copy_(self.table) --------------
+#
+# Each is a function that is not in place, whose result is then copied to where it was wanted: a part of the tensor and
+# what takes its place (``written``), or a choice between the two (``torch.where``). Both have rules.
+
+
+def written(x: Tensor, value: Tensor, non_blocking: bool = False) -> Tensor:
+    """What ``x.copy_(value)`` leaves in x."""
+    if has_torch_function((x, value)):
+        return handle_torch_function(written, (x, value), x, value)  # type: ignore[no-any-return]
+    return value.to(x.dtype).expand_as(x)
+
+
+def _assign(x: Tensor, index: Any, value: Any) -> Tensor:
+    """``x[index] = value``; returns what was written to."""
+    if not isinstance(value, Tensor):
+        value = torch.as_tensor(value, dtype=x.dtype, device=x.device)
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(part, (Tensor, list)) for part in parts):
+        part = x[index]
+        while value.dim() > part.dim() and value.shape[0] == 1:  # as torch does
+            value = value[0]
+        return part.copy_(value)
+    return x.copy_(torch.where(_mask(x, index), _trailing(x, parts, value), x))
+
+
+def _mask(x: Tensor, index: Any) -> Tensor:
+    """Where an index takes something."""
+    mask = torch.zeros(x.shape, dtype=torch.bool, device=x.device)
+    mask[index] = True
+    return mask
+
+
+def _trailing(x: Tensor, parts: tuple[Any, ...], value: Tensor) -> Tensor:
+    """A value for every place alike: of dimensions that the index leaves alone, which come last."""
+    taken = sum(part.dim() if isinstance(part, Tensor) and part.dtype == torch.bool else 1 for part in parts)
+    while value.dim() and value.shape[0] == 1:
+        value = value[0]
+    if any(part is None or part is Ellipsis for part in parts) or value.dim() > x.dim() - taken:
+        raise PrivateTrainingError(
+            "forward writes a tensor made of parameters to places picked by a tensor (x[index] = value), with another "
+            "value for each place: whose gradient it is cannot be told. Write torch.where(mask, value, x), with a mask "
+            "and a value that have the records' dimension."
+        )
+    return value
+
+
+# --- what is called in another way -----------------------------------------------------------------------------------
+
 OPENED: dict[Any, Callable[..., Any]] = {
     F.multi_head_attention_forward: _inside(F.multi_head_attention_forward),
     **recurrent.OPENED,
@@ -94,7 +143,7 @@ OPENED: dict[Any, Callable[..., Any]] = {
 WITH_PARAMETERS: dict[Any, Callable[..., Any]] = {
     **OPENED,
     F.scaled_dot_product_attention: _attention,
-    Tensor.__setitem__: assign,
+    Tensor.__setitem__: _assign,
     **{getattr(Tensor, name).__get__: _read(attribute) for name, attribute in _ATTRIBUTES.items()},
 }
 """Those, and functions that are written in another way where a parameter is among their arguments."""
@@ -122,10 +171,11 @@ _QUESTIONS = {
 """Methods that compute nothing a gradient goes through."""
 
 
-def only_asks(func: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a call computes nothing; ``x.type()`` asks, ``x.type(torch.float64)`` does not."""
+@cache
+def only_asks(func: Any, given: int) -> bool:
+    """Whether a call of so many arguments computes nothing; ``x.type()`` asks, ``x.type(torch.float64)`` does not."""
     name = getattr(func, "__name__", "")
-    return name in _QUESTIONS and (name != "type" or len(args) + len(kwargs) == 1)
+    return name in _QUESTIONS and (name != "type" or given == 1)
 
 
 @cache
@@ -142,12 +192,12 @@ def out_of_place(func: Any) -> Any:
 
 
 def is_vectorised(inputs: list[Tensor]) -> bool:
-    """Whether a call is made inside ``torch.vmap`` on mapped tensors, or inside another transform.
+    """Whether a call inside ``torch.vmap``, or another transform, is on mapped tensors.
 
     There a tensor has one dimension less than it really has: the mapped one is hidden. A call on a parameter is made on
     the whole tensors instead, where the records can be seen, by the same function under a ``vmap`` of our own.
     """
-    return _functorch.peek_interpreter_stack() is not None and any(map(_functorch.is_functorch_wrapped_tensor, inputs))
+    return any(map(_functorch.is_functorch_wrapped_tensor, inputs))
 
 
 def whole(x: Tensor) -> Tensor:

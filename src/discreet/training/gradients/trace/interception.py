@@ -13,8 +13,8 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
-from discreet.training.gradients.rules.calls import CALL_HANDLERS, LAYERS, Call, Layout, PendingUse, arguments
 from discreet.training.gradients.rules.fallback import SPREAD, recomputed, spread
+from discreet.training.gradients.rules.handlers import CALL_HANDLERS, LAYERS, Call, Layout, PendingUse, arguments
 from discreet.training.gradients.trace.dispatch import PICKS, RowOwners
 from discreet.training.gradients.trace.functions import (
     WITH_PARAMETERS,
@@ -32,6 +32,7 @@ from discreet.training.gradients.uses import Uses, tap
 with extra("torch"):
     import torch
     from torch import Size, Tensor, nn
+    from torch._C._functorch import peek_interpreter_stack
     from torch.overrides import TorchFunctionMode
 
 __all__ = ["Interception", "Pass"]
@@ -108,7 +109,7 @@ class Interception(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
-        if self.handled is not None or (not opened and only_asks(func, args, kwargs)):
+        if self.handled is not None or (not opened and only_asks(func, len(args) + len(kwargs))):
             return func(*args, **kwargs)
         self.positions.advance(func)
         if torch.is_grad_enabled() and touches(args, kwargs, self.batch.shared):
@@ -162,15 +163,16 @@ class Interception(TorchFunctionMode):
     def _shared_call(self, func: Any, args: Any, kwargs: Any, noted: Any = None) -> Any:
         """A call on shared tensors; a probe may have ``noted`` it under another name."""
         inputs = tensors((args, kwargs)) if kwargs else tensors(args)
-        if is_vectorised(inputs):
+        if peek_interpreter_stack() is not None and is_vectorised(inputs):
             return on_whole_tensors(
                 lambda run, rows: self._shared_call(run, rows, {}, func), func, args, kwargs, self.location()
             )
-        ordinary = out_of_place(func)
+        # what is noted under another name is made anew in every call, and holds its tensors: no cache may meet it
+        ordinary = None if noted is not None else out_of_place(func)
         if ordinary is not None:
             return self._in_place(func, ordinary, args, kwargs)
         shared, records = self.batch.shared, self.batch.records
-        if by_chance(func) and made_of(args, kwargs, shared):  # run once: a second run would draw again
+        if by_chance(noted or func) and made_of(args, kwargs, shared):  # run once: a second run would draw again
             return self._derive(func, args, kwargs, inputs)
         output = func(*detached(args, shared), **detached(kwargs, shared))
         outputs = tensors(output)

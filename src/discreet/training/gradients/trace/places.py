@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
-from discreet.training.gradients.rules.calls import Layout
+from discreet.training.gradients.rules.handlers import Layout
 
 with extra("torch"):
     import torch

@@ -112,7 +112,7 @@ class _Probe(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, opened = kwargs or {}, func in WITH_PARAMETERS
         touched = any(id(x) in self._shared for x in tensors((args, kwargs)))
-        if self.handled is not None or (not opened and only_asks(func, args, kwargs)):
+        if self.handled is not None or (not opened and only_asks(func, len(args) + len(kwargs))):
             output = func(*args, **kwargs)
             self._follow(func, args, kwargs, output, touched)
             return output

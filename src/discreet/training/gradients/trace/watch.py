@@ -15,7 +15,7 @@ from typing import Any
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords, PrivateTrainingError
-from discreet.training.gradients.rules.calls import LAYERS
+from discreet.training.gradients.rules.handlers import LAYERS
 from discreet.training.gradients.trace.interception import Interception, Pass
 from discreet.training.gradients.trace.places import Places, records_of
 from discreet.training.gradients.trace.probe import probe_records
