@@ -6,6 +6,8 @@ record replaced: that may change one row of each tensor, and the same one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from discreet.errors import extra
@@ -24,25 +26,28 @@ __all__ = ["in_several_rows"]
 Rows = set[int]
 
 
-def in_several_rows(runs: SingleRecordRuns, row: int, *, stay: bool) -> bool:
-    """Whether the record in this row of the batch is in several rows of what model and loss are given, or in a tensor
-    that has no rows; or, where rows must ``stay``, in another row."""
+def in_several_rows(runs: SingleRecordRuns, rows: Sequence[int], *, stay: bool) -> bool:
+    """Whether a record in one of these rows of the batch is in several of what model and loss are given; or, where rows
+    must ``stay``, in another. A tensor without rows may be made of one record, and not of two."""
     tape = runs.tape
     wanted = _made_of_batch(tape)
     written = [x for x, before in tape.before() if not _equal(x, before)]
     if wanted.keys() <= {id(x) for x in tape.given} and not written:
         return False
     wanted |= {id(x): x for x in written}
-    before, after = (_computed_again(runs, list(wanted.values()), row, replaced) for replaced in (False, True))
+    before = _computed_again(runs, list(wanted.values()), None)
     if not all(_equal(before[id(x)], x) for x in written if id(x) not in tape.drawn):
         raise Unjudged("written")  # by nobody on the tape
-    places = Rows()
-    for x in wanted.values():
-        changed = _rows_changed(before.get(id(x), x), after.get(id(x), x), tape.records)
-        if changed is None:
+    without_rows = Counter[int]()
+    for row in rows:
+        after, places = _computed_again(runs, list(wanted.values()), row), Rows()
+        for key, x in wanted.items():
+            changed = _rows_changed(before.get(key, x), after.get(key, x), tape.records)
+            places |= changed or Rows()
+            without_rows[key] += changed is None
+        if len(places) > 1 or (stay and not places <= {row}):
             return True
-        places |= changed
-    return len(places) > 1 or (stay and not places <= {row})
+    return len(rows) in without_rows.values()
 
 
 def _made_of_batch(tape: LossTape) -> dict[int, Tensor]:
@@ -54,10 +59,11 @@ def _made_of_batch(tape: LossTape) -> dict[int, Tensor]:
     return {id(x): x for x in given if id(x) not in tape.after and id(x) in tape.data}
 
 
-def _computed_again(runs: SingleRecordRuns, wanted: list[Tensor], row: int, replaced: bool) -> dict[int, Tensor]:
-    """What leads from the batch to the wanted tensors, by identity; what chance made stays."""
+def _computed_again(runs: SingleRecordRuns, wanted: list[Tensor], row: int | None) -> dict[int, Tensor]:
+    """What leads from the batch to the wanted tensors, by identity, with the record in a row replaced; what chance made
+    stays."""
     tape = runs.tape
-    made = {id(x): _replace_row(before, row) if replaced else before.clone() for x, before in tape.before()}
+    made = {id(x): before.clone() if row is None else _replace_row(before, row) for x, before in tape.before()}
     calls = tape.calls_leading_to(wanted, lambda ids: not ids & (tape.after | tape.drawn))
     produced = {id(x) for call in calls for x in call.outputs}
 
@@ -67,7 +73,7 @@ def _computed_again(runs: SingleRecordRuns, wanted: list[Tensor], row: int, repl
         return x.detach().clone() if id(x) in produced else x
 
     def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:
-        return runs.run(call, args, kwargs, runs.chance(row, StepReading()))
+        return runs.run(call, args, kwargs, runs.chance(row or 0, StepReading()))
 
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)

@@ -188,8 +188,10 @@ class Judge:
 
     def _refuse_several_rows(self, runs: SingleRecordRuns, *, stay: bool) -> None:
         """Another record in one row of the batch may change one row of what model and loss are given."""
+        records = runs.tape.records
+        row = self._draw(records)
         try:
-            several = in_several_rows(runs, self._draw(runs.tape.records), stay=stay)
+            several = in_several_rows(runs, (row, (row + 1 + self._draw(records - 1)) % records), stay=stay)
         except Exception:
             self.refuse(UNJUDGED)
             return

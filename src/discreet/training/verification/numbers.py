@@ -10,10 +10,11 @@ asked for values of records, or it is a power of a size, or of one more or less 
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from discreet.errors import extra
 from discreet.training.gradients.trace.trees import numbers
@@ -21,6 +22,7 @@ from discreet.training.verification.tape import LossTape, TapeEntry
 
 with extra("torch"):
     import torch
+    from torch import Tensor
 
 __all__ = ["BatchNumbers", "Counts", "NumbersOfRun", "possible_counts"]
 
@@ -73,16 +75,18 @@ class BatchNumbers:
     calls: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
     sizes: tuple[float, ...]  # that Python asked for
-    read: bool  # whether they were
+    read: bool  # whether values of records were read
+    foreign: tuple[Tensor, ...] = ()  # tensors from elsewhere, where they were
 
     @classmethod
     def of(cls, tape: LossTape, known: set[int]) -> BatchNumbers:
         """Those of the calls that lead to a tape's losses; ``known`` tensors are the model's own."""
         calls, read = tape.calls_of_losses(), tape.values_asked_before_backward
         made = {id(x) for call in tape.calls for x in call.outputs} | tape.data | tape.drawn | known
-        values = tuple((*numbers((call.args, call.kwargs)), *(_digests(call, made) if read else ())) for call in calls)
+        foreign = tuple(x for call in calls for x in _foreign(call, made)) if read else ()
+        values = tuple(tuple(numbers((call.args, call.kwargs))) for call in calls)
         functions, sizes = tuple(call.func for call in calls), (float(tape.records), *tape.sizes)
-        return cls(tape.records, functions, values, sizes, read)
+        return cls(tape.records, functions, values, sizes, read, foreign)
 
     @property
     def way(self) -> tuple[Any, ...]:
@@ -119,7 +123,7 @@ class NumbersOfRun:
             del self._seen[next(iter(self._seen))]  # that was gone longest ago
         if not before:
             return last is None or not (now.read and last.read)  # a condition on values may have chosen the way
-        unknown = False
+        unknown = now.read and not _same(before[-1].foreign, now.foreign)
         for call, function in enumerate(now.calls):
             for j, values in enumerate(zip(*(one.values[call] for one in seen), strict=True)):
                 if len(set(values)) == 1 or _is_shape(function) or self.counts((function, j), values[-1], now.records):
@@ -177,7 +181,15 @@ def _is_law(values: Sequence[float], sizes: Sequence[float]) -> bool:
     return False
 
 
-def _digests(call: TapeEntry, made: set[int]) -> list[float]:
-    """For each tensor that no torch function made, a number that changes with it, and that counts nothing."""
-    tensors = [x.detach().cpu().contiguous() for x in call.inputs if id(x) not in made]
-    return [zlib.crc32(x.reshape(-1).view(torch.uint8).numpy().tobytes()) + 0.5 for x in tensors]
+def _foreign(call: TapeEntry, made: set[int]) -> list[Tensor]:
+    """The arrays of numpy's among a call's arguments, and the tensors that no torch function made."""
+    arrays = [torch.from_numpy(np.atleast_1d(x)) for x in call.args if isinstance(x, np.ndarray)]
+    return [x.detach() for x in call.inputs if id(x) not in made] + arrays
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether tensors are the same ones, such as weights of a teacher that follows, or have the same values."""
+    return len(one) == len(other) and all(
+        x.data_ptr() == y.data_ptr() or (x.shape == y.shape and torch.equal(x, y))
+        for x, y in zip(one, other, strict=True)
+    )
