@@ -1,24 +1,22 @@
 """Whether a claim is what the lone record gives: for each parameter, and for the norms that clipping uses.
 
-Where the two differ, the record is run again: twice unmoved, in double precision, and with every operation's result
-moved by some units in the last place (``rounding``). Only a record that answers alike each time shows a claim wrong.
-So a model that treats records apart is not stopped by a private record, whatever is in it: what rounding may explain is
-not judged. Made-up records are judged far more strictly, and nothing about them is private.
+Where the two differ, the record is run again: once more as it is, in double precision, and with every operation's
+result moved by some units in the last place (``rounding``). Only a record that answers alike each time shows a claim wrong. So a model that
+treats records apart is not stopped by a private record, whatever is in it: what rounding may explain is not judged.
+Made-up records are judged far more strictly, and nothing about them is private.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from discreet.errors import extra
 from discreet.training.gradients.claims import Claim
-from discreet.training.verification.replay import StepReading
+from discreet.training.verification.replay import Change, StepReading
 from discreet.training.verification.rounding import RandomRounding, in_double
-from discreet.training.verification.single_record import Change, SingleRecordRuns
-from discreet.training.verification.tape import LossTape
+from discreet.training.verification.single_record import SingleRecordRuns
 
 with extra("torch"):
     import torch
@@ -38,11 +36,10 @@ class Tolerance:
     part: float  # of a parameter's gradient
     noise: float  # of a block's gradient: smaller parts of it are rounding
     samples: int  # runs with moved results
-    private: bool  # whether what could not be computed again counts as rounding
 
 
-MADE_UP = Tolerance(part=1e-4, noise=1e-6, samples=4, private=False)
-PRIVATE = Tolerance(part=0.05, noise=5e-4, samples=16, private=True)
+MADE_UP = Tolerance(part=1e-4, noise=1e-6, samples=4)
+PRIVATE = Tolerance(part=0.05, noise=5e-4, samples=16)
 """Records that meet move each other's gradients by far more than a twentieth. A tie that rounding broke is broken
 otherwise in half of the samples, so all 16 of them miss one in 65,000, and ties are rare."""
 
@@ -57,68 +54,51 @@ class Agreement:
 
     runs: SingleRecordRuns
     claim: Claim
-    _first: list[tuple[StepReading, list[Tensor]]] = field(default_factory=list)  # gradients of the first runs
-    _judged: list[tuple[list[Tensor], list[str]]] = field(default_factory=list)  # gradients, and what was said
 
     @property
     def tolerance(self) -> Tolerance:
         """How close they must be."""
         return PRIVATE if self.runs.private else MADE_UP
 
-    def differing(self, reading: StepReading) -> list[str]:
-        """The parameters whose claimed gradient is not the lone record's, as far as one run can tell; none: they
-        agree."""
-        alone = self._gradient(reading)
-        self._first.append((reading, alone))
-        if not _finite(self.claim.gradient):
-            return []  # such a record contributes nothing
-        if not _finite(alone):
-            return list(self.runs.parameters)
-        return self._beyond(alone)
-
-    def agrees_if_declared_otherwise(self, reading: StepReading) -> bool:
-        """Whether the claim would be right if the loss had been declared a mean where it is a sum, or a sum for a
-        mean."""
-        return not self._beyond(self._gradient(reading), mean=not self.runs.clipped.mean)
-
-    def beyond_rounding(self, reading: StepReading) -> list[str]:
-        """The parameters that ``differing`` found, and for which rounding cannot be the reason.
-
-        Raises ``Unrepeatable`` where the record alone does not answer alike twice.
-        """
-        written = list(self.runs.written)
-        try:
-            alone = next(gradient for known, gradient in self._first if known == reading)
-            if not _alike(alone, self._gradient(reading)):
-                raise Unrepeatable
-            if not _finite(alone):  # numbers too large for single precision; made-up ones are not
-                return [] if self.tolerance.private else list(self.runs.parameters)
-            return self._judge(reading, alone)
-        finally:
-            self.runs.written[:] = written
-
-    def _gradient(self, reading: StepReading, change: Change = Tensor.clone) -> list[Tensor]:
+    def gradient(self, reading: StepReading, change: Change = Tensor.clone) -> list[Tensor]:
         """That of all records that the claim is about, by themselves."""
         others = self.claim.others
         reading = replace(reading, others=others, copies=1) if others else reading
         return self.runs.gradient(self.claim.row, reading, change)
 
-    def _judge(self, reading: StepReading, alone: list[Tensor]) -> list[str]:
-        moved = [0.0] * len(alone)
-        for gradient, names in self._judged:  # most readings say the same of a record
-            if _same(gradient, alone):
-                return names
-        names = self._beyond(alone)
-        for other in self._round_otherwise(reading) if names else ():
-            if other is None or not _finite(other):
-                names = []
-                break
-            moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, other, alone, strict=True)]
-            names = self._beyond(alone, moved)
-            if not names:
-                break
-        self._judged.append((alone, names))
-        return names
+    def differs(self, alone: list[Tensor]) -> bool:
+        """Whether the claim is not this gradient, as far as one run can tell."""
+        if not _finite(self.claim.gradient):
+            return False  # such a record contributes nothing
+        return not _finite(alone) or bool(self._beyond(alone))
+
+    def agrees_if_declared_otherwise(self, reading: StepReading) -> bool:
+        """Whether the claim would be right if the loss had been declared a mean where it is a sum, or a sum for a
+        mean."""
+        return not self._beyond(self.gradient(reading), mean=not self.runs.clipped.mean)
+
+    def beyond_rounding(self, reading: StepReading, alone: list[Tensor]) -> list[str]:
+        """The parameters in which the claim is not this gradient, where rounding cannot be the reason.
+
+        Raises ``Unrepeatable`` where the record alone does not answer alike twice.
+        """
+        written = list(self.runs.written)
+        try:
+            if not _alike(alone, self.gradient(reading)):
+                raise Unrepeatable
+            if not _finite(alone):  # numbers too large for single precision; made-up ones are not
+                return [] if self.runs.private else list(self.runs.parameters)
+            names, moved = self._beyond(alone), [0.0] * len(alone)
+            for other in self._round_otherwise(reading):
+                if other is None or not _finite(other):
+                    return []
+                moved = [max(m, _distance(a, b)) for m, a, b in zip(moved, other, alone, strict=True)]
+                names = self._beyond(alone, moved)
+                if not names:
+                    break
+            return names
+        finally:
+            self.runs.written[:] = written
 
     def _round_otherwise(self, reading: StepReading) -> Iterator[list[Tensor] | None]:
         """The gradient as other roundings give it.
@@ -126,34 +106,26 @@ class Agreement:
         Code that is written for single precision alone, say, fails in double. A private record is then not judged
         (none); a made-up one by those that did not fail.
         """
-        private = self.tolerance.private
-        for change, where in self._other_roundings():
+        model, private = self.runs.model, self.runs.private
+        samples = [RandomRounding(model.parameters(), seed) for seed in range(self.tolerance.samples)]
+        for where, change in [(in_double(model), Tensor.double), *((sample, sample.moved) for sample in samples)]:
             try:
-                with where as rounding:
-                    other = self._gradient(reading, change)
+                with where as sample:
+                    other = self.gradient(reading, change)
             except Exception:
                 if private:
                     yield None
             else:
-                yield None if private and rounding is not None and rounding.near_overflow else other
-
-    def _other_roundings(self) -> Iterator[tuple[Change, AbstractContextManager[RandomRounding | None]]]:
-        yield Tensor.double, in_double(self.runs.model)
-        for seed in range(self.tolerance.samples):
-            rounding = RandomRounding(self.runs.model.parameters(), seed)
-            yield rounding.moved, rounding
+                yield None if private and sample is not None and sample.near_overflow else other
 
     def _beyond(self, alone: list[Tensor], moved: Sequence[float] = (), *, mean: bool | None = None) -> list[str]:
         """The parameters in which a claim is too far away; rounding is known to have ``moved`` each so far."""
         claim, contraction = self.claim, self.runs.clipped.contraction
         mean = self.runs.clipped.mean if mean is None else mean  # whether the loss divides by the number of records
         scale = self.runs.tape.records / (1 + len(claim.others)) if mean else 1.0
-        coarse = _coarseness(self.runs.tape, alone)
+        coarse = max(torch.finfo(kind).eps for kind in {g.dtype for g in alone} | self.runs.tape.halves)
         part, blocks = max(self.tolerance.part, HALF * coarse), contraction.block
-        own, apart = (
-            _norms(alone),
-            _norms([one * scale - other for one, other in zip(claim.gradient, alone, strict=True)]),
-        )
+        own, apart = _norms(alone), _norms([x * scale - y for x, y in zip(claim.gradient, alone, strict=True)])
         wholes = [math.hypot(*(n for n, b in zip(own, blocks, strict=True) if b == i)) for i in range(len(claim.norms))]
         full = [min(c, scale * n) for c, n in zip(contraction.full_weight, claim.largest, strict=True)]
         names, slack = [], 0.0
@@ -173,16 +145,13 @@ class Agreement:
         return names
 
 
-def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
-    return all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(one, other, strict=True))
-
-
 def _alike(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
     """Whether two runs of one record gave one gradient. Where numbers lie in memory may change how they are rounded."""
     own = _norms(one)
     whole = math.hypot(*own)
-    return _same(one, other) or all(
-        _distance(a, b) <= PRIVATE.part * n + PRIVATE.noise * whole for a, b, n in zip(one, other, own, strict=True)
+    return all(
+        torch.equal(a.nan_to_num(), b.nan_to_num()) or _distance(a, b) <= PRIVATE.part * n + PRIVATE.noise * whole
+        for a, b, n in zip(one, other, own, strict=True)
     )
 
 
@@ -199,11 +168,3 @@ def _norms(parts: Sequence[Tensor]) -> list[float]:
 
 def _finite(parts: Sequence[Tensor]) -> bool:
     return all(math.isfinite(float(part.sum())) or bool(torch.isfinite(part).all()) for part in parts)
-
-
-def _coarseness(tape: LossTape, gradient: Sequence[Tensor]) -> float:
-    """The unit in the last place of the coarsest numbers that take part."""
-    kinds = {g.dtype for g in gradient} | {call.casts[1] for call in tape.calls if call.casts[0]}
-    kinds |= {x.dtype for call in tape.calls if call.is_module for x in call.outputs if x.is_floating_point()}
-    kinds |= tape.halves  # autocast inside forward, and outputs that were cast back
-    return max(torch.finfo(kind).eps for kind in kinds)

@@ -7,7 +7,7 @@ back, is compared.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -28,17 +28,20 @@ __all__ = ["refuse", "refuse_written", "warn_of_gradients"]
 
 CLOSE = 1e-3
 
+Course = list[tuple[nn.Module | str, list[Tensor], list[Tensor]]]
+"""What a run's modules were given and gave, innermost first; at last what the loss was given and sent back."""
+
 
 def refuse(agreement: Agreement, reading: StepReading, names: list[str]) -> NoReturn:
     """Say why a claim is not what the record alone gives: the declaration, the model, the loss, or a backward pass."""
-    runs, claim = agreement.runs, agreement.claim
-    mean, model = runs.clipped.mean, runs.model
+    runs, model = agreement.runs, agreement.runs.model
+    mean = runs.clipped.mean
     if agreement.agrees_if_declared_otherwise(reading):
         raise MixedRecords(
             f"loss_reduction is {'mean' if mean else 'sum'!r}, but the loss {'does not divide' if mean else 'divides'} "
             "by the number of records. Declare what it does with the records of a batch: 'mean' or 'sum'."
         )
-    where = _first_difference(runs, claim.row, reading)
+    where = _first_difference(runs, agreement.claim.row, reading)
     if isinstance(where, nn.Module):
         path = next((name for name, module in model.named_modules() if module is where), "")
         raise MixedRecords(
@@ -46,7 +49,7 @@ def refuse(agreement: Agreement, reading: StepReading, names: list[str]) -> NoRe
             "of the batch, so no record has a gradient of its own. Look for means, norms or products over the first "
             "dimension, and for records that change their places."
         )
-    if where == "loss":
+    if where is not None:
         raise MixedRecords(MIXING_LOSS)
     raise MixedRecords(
         f"In {type(model).__name__} the gradients of several records meet at parameter {names[0]!r}, or are lost "
@@ -55,54 +58,48 @@ def refuse(agreement: Agreement, reading: StepReading, names: list[str]) -> NoRe
     )
 
 
-@dataclass(slots=True)
-class _Course:
-    """What a run's modules were given and gave, innermost first, and what the loss sent to the model's outputs."""
-
-    modules: list[tuple[nn.Module, list[Tensor], list[Tensor]]] = field(default_factory=list)
-    gradients: list[Tensor] = field(default_factory=list)
-
-
-def _follow(runs: SingleRecordRuns, row: int, reading: StepReading) -> _Course:
-    course, outermost = _Course(), [call.func for call in runs.tape.calls if call.is_module and call.graded]
+def _follow(runs: SingleRecordRuns, row: int, reading: StepReading) -> Course:
+    course, answers, sent = Course(), list[Tensor](), list[Tensor]()
+    outermost = [call.func for call in runs.tape.calls if call.is_module and call.graded]
 
     def keep(module: nn.Module, args: Any, output: Any) -> None:
-        course.modules.append((module, _numbers(args), _numbers(output)))
+        course.append((module, _numbers(args), _numbers(output)))
         for x in tensors(output) if module in outermost else ():
             if x.requires_grad:
-                course.gradients.append(torch.zeros_like(x))
-                x.register_hook(partial(course.gradients.__setitem__, len(course.gradients) - 1))
+                answers.append(x.detach().clone())
+                sent.append(torch.zeros_like(x))
+                x.register_hook(partial(sent.__setitem__, len(sent) - 1))
 
     handle = register_module_forward_hook(keep)
     try:
         runs.gradient(row, reading)
     finally:
         handle.remove()
-    return course
+    return [*course, ("loss", answers, sent)]
 
 
 def _first_difference(runs: SingleRecordRuns, row: int, reading: StepReading) -> nn.Module | str | None:
     """The first module whose answer for a record is another where the record is alone, though it was given the same; or
     the loss, if that is where records meet."""
     records = runs.tape.records
-    all_of_them = replace(reading, others=tuple(range(1, records)), copies=1)  # in their order
+    scale = float(records) if runs.clipped.mean else 1.0
+    everybody = replace(reading, others=tuple(range(1, records)), copies=1)  # in their order
     try:
-        together, alone = _follow(runs, 0, all_of_them), _follow(runs, row, replace(reading, others=()))
-        for (module, *whole), (_, *one) in zip(together.modules, alone.modules, strict=True):
+        together, alone = _follow(runs, 0, everybody), _follow(runs, row, replace(reading, others=()))
+        for (where, *whole), (_, *one) in zip(together, alone, strict=True):
+            if where == "loss":
+                whole[1] = [x * scale for x in whole[1]]
+                if any(not x.dim() for x in whole[1]):  # the model returns its loss
+                    return where
             given, gave = (
                 [_differs(x, y, row, records) for x, y in zip(*both, strict=True)]
                 for both in zip(whole, one, strict=True)
             )
             if any(gave) and not any(given):
-                return module
-        scale = records if runs.clipped.mean else 1
-        pairs = zip(together.gradients, alone.gradients, strict=True)
-        mixes = any(
-            not x.dim() or not bool(torch.isfinite(y).all()) or _differs(x * scale, y, row, records) for x, y in pairs
-        )  # without dimensions: the model returns its loss
+                return where
     except Exception:  # another module runs for one record than for many: the place is not known, the refusal stands
         return None
-    return "loss" if mixes else None
+    return None
 
 
 def _numbers(tree: Any) -> list[Tensor]:

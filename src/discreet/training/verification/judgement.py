@@ -30,11 +30,10 @@ from discreet.training.memory import return_freed_memory
 from discreet.training.verification import explanation
 from discreet.training.verification.compare import Agreement, Unrepeatable
 from discreet.training.verification.inputs import in_several_rows
-from discreet.training.verification.listening import Names
-from discreet.training.verification.made_up import run_made_up_records
+from discreet.training.verification.listening import ModelTensors
 from discreet.training.verification.numbers import BatchNumbers, NumbersOfRun
 from discreet.training.verification.replay import READINGS, StepReading
-from discreet.training.verification.single_record import SingleRecordRuns
+from discreet.training.verification.single_record import SingleRecordRuns, run_made_up_records
 
 with extra("torch"):
     from torch import Tensor
@@ -74,72 +73,75 @@ class Judge:
         """The last batch was made into this, too."""
         self._earlier += map(weakref.ref, made)
 
-    def judge(self, runs: SingleRecordRuns, claims: Sequence[Claim], *, padded: bool) -> None:
-        """Refuse a batch, or not; one that is ``padded`` ends with rows that weigh nothing."""
-        self._refuse_numbers(runs)
+    def judge(self, runs: SingleRecordRuns, claims: Sequence[Claim], *, alone: bool, padded: bool) -> None:
+        """Refuse a batch, or not; one that is ``padded`` ends with rows that weigh nothing.
+
+        Without claims only what does not need the batch's records is asked: there is one ``alone``, or none whose
+        gradient is finite.
+        """
+        if claims:
+            self._refuse_numbers(runs)
         self._refuse_earlier(runs)
-        self._refuse_several_rows(runs, stay=padded)
-        self._judge_made_up_once(runs, READINGS[0])
+        if claims:
+            self._refuse_several_rows(runs, stay=padded)
+        # of one record every tensor may be a row: those that are not of the batch are taken as they are
+        self._judge_made_up_once(runs, StepReading(only_data=alone), least=FEW if alone else 0)
         for claim in claims:
             self._compare(Agreement(runs, claim))
-        self._refuse_written(runs)
-        self._refuse_written_by_loop(runs)
-
-    def judge_made_up(self, runs: SingleRecordRuns, *, alone: bool) -> None:
-        """Ask what does not need the batch's records: there is one ``alone``, or none whose gradient is finite."""
-        self._refuse_earlier(runs)
-        # of one record every tensor may be a row: those that are not of the batch are taken as they are
-        self._judge_made_up_once(runs, StepReading(only_data=True) if alone else READINGS[0], FEW if alone else 0)
+        if claims:
+            self._refuse_written(runs)
         self._refuse_written_by_loop(runs)
 
     # --- gradients -------------------------------------------------------------------------------------------------
 
     def _compare(self, agreement: Agreement) -> None:
         """Refuse a claim that is wrong under every reading of the tape."""
-        runs, wrong = agreement.runs, list[StepReading]()
-        for reading in self._choices(runs, self._readings):
+        runs, wrong = agreement.runs, list[tuple[StepReading, list[Tensor]]]()
+        for reading in self._choices(agreement):
             try:
-                differs = bool(agreement.differing(reading))
+                alone = agreement.gradient(reading)
             except PrivateTrainingError:
                 raise
             except Exception:  # refused below, unless another reading shows that the loop is right
                 continue
-            if not differs:
-                right = replace(reading, counts={})
+            if not agreement.differs(alone):
+                right = replace(reading, counts={}, own={})
                 self._readings.sort(key=lambda one: one != right)
-                if runs.private:
-                    self._refuse_padding(agreement, reading)
                 return
-            wrong.append(reading)
+            wrong.append((reading, alone))
         if not wrong and runs.private:
             self.refuse(UNJUDGED)
         self._refuse_wrong(agreement, wrong)
 
-    def _choices(self, runs: SingleRecordRuns, readings: Sequence[StepReading]) -> list[StepReading]:
-        """The readings of a tape, with each choice of the numbers that count its records."""
-        known = runs.private and self.numbers.counts
-        choices = [self.numbers.counts] if known else self.numbers.choices(runs.tape)
-        return [replace(reading, counts=counts) for reading in readings for counts in choices]
+    def _choices(self, agreement: Agreement) -> list[StepReading]:
+        """The readings of a tape, with each choice of the numbers that count its records. A record that is padded less
+        where it is collated alone runs as it is alone: padding that has an effect shows, for others decide how long it
+        is."""
+        tape, claim = agreement.runs.tape, agreement.claim
+        alone = None if tape.alone is None or claim.several else tape.alone((claim.row, *claim.others))
+        own = {} if alone is None else {id(x): y for x, y in zip(tape.given, alone, strict=True)}
+        choices = self.numbers.choices(tape)
+        return [replace(reading, counts=counts, own=own) for reading in self._readings for counts in choices]
 
-    def _refuse_wrong(self, agreement: Agreement, readings: Sequence[StepReading]) -> None:
+    def _refuse_wrong(self, agreement: Agreement, wrong: Sequence[tuple[StepReading, list[Tensor]]]) -> None:
         """Refuse a claim that is wrong under each of these readings, whatever rounding did."""
         names: list[str] = []
-        for reading in readings:
-            beyond = self._beyond_rounding(agreement, reading)
+        for reading, alone in wrong:
+            beyond = self._beyond_rounding(agreement, reading, alone)
             if not beyond:
                 return
             names = names or beyond
         if names and (not agreement.runs.private or self._debug):
             self._refuse_written(agreement.runs)
-            explanation.refuse(agreement, readings[0], names)
+            explanation.refuse(agreement, wrong[0][0], names)
         if names:
             raise MixedRecords(UNEQUAL)
 
-    def _beyond_rounding(self, agreement: Agreement, reading: StepReading) -> list[str]:
+    def _beyond_rounding(self, agreement: Agreement, reading: StepReading, alone: list[Tensor]) -> list[str]:
         """The parameters in which a claim is wrong, whatever rounding did. Where the record alone does not answer alike
         twice, the loop is refused, but of a private record that may be rounding's work, if made-up ones did."""
         try:
-            return agreement.beyond_rounding(reading)
+            return agreement.beyond_rounding(reading, alone)
         except Unrepeatable:
             if not (agreement.runs.private and self._ran_made_up):
                 self.refuse(UNREPEATABLE)
@@ -147,25 +149,7 @@ class Judge:
             self.refuse(UNJUDGED)
         return []
 
-    def _refuse_padding(self, right: Agreement, reading: StepReading) -> None:
-        """Refuse padding that has an effect: others decide how long it is."""
-        runs, claim = right.runs, right.claim
-        alone = None if runs.tape.alone is None or claim.several else runs.tape.alone((claim.row, *claim.others))
-        if alone is None:
-            return
-        reading = replace(reading, own={id(x): y for x, y in zip(runs.tape.given, alone, strict=True)})
-        agreement = Agreement(runs, claim)
-        try:
-            wrong = agreement.differing(reading) and self._beyond_rounding(agreement, reading)
-        except PrivateTrainingError:
-            raise
-        except Exception:
-            self.refuse(UNJUDGED)
-            return
-        if wrong:
-            raise MixedRecords(UNEQUAL)
-
-    def _judge_made_up_once(self, runs: SingleRecordRuns, reading: StepReading, least: int = 0) -> None:
+    def _judge_made_up_once(self, runs: SingleRecordRuns, reading: StepReading, least: int) -> None:
         """Ask of made-up records, once; of ``least`` at least. What they cannot be made for is asked of the private
         ones alone."""
         tape = runs.tape
@@ -190,7 +174,7 @@ class Judge:
     # --- what goes in ----------------------------------------------------------------------------------------------
 
     def _refuse_numbers(self, runs: SingleRecordRuns) -> None:
-        """Refuse numbers and tensors of Python's that may be made of records; those that count records are counted."""
+        """Refuse numbers of Python's that may be made of records; those that count records are counted."""
         if not self.numbers.are_public(BatchNumbers.of(runs.tape, runs.known)):
             self.refuse(UNKNOWN)
 
@@ -206,9 +190,8 @@ class Judge:
         """Another record in one row of the batch may change one row of what model and loss are given."""
         records = runs.tape.records
         row = self._draw(records)
-        rows = row, (row + 1 + self._draw(records - 1)) % records
         try:
-            several = in_several_rows(runs, rows, stay=stay)
+            several = in_several_rows(runs, (row, (row + 1 + self._draw(records - 1)) % records), stay=stay)
         except Exception:
             self.refuse(UNJUDGED)
             return
@@ -221,26 +204,29 @@ class Judge:
         """Refuse state that a forward pass wrote from records: it would be published with the model, without noise."""
         written = runs.written
         if len({rows for rows, *_ in written}) == 1 and written[0][1]:  # does another record write the same?
-            another = (written[0][0][0] + 1) % runs.tape.records
-            for reading in self._choices(runs, READINGS):
-                try:
-                    runs.gradient(another, reading)
-                    break
-                except Exception:  # refused below: what is not known to be the same is not
-                    continue
-            else:
-                self.refuse(UNJUDGED)
+            self._run_any(runs, (written[0][0][0] + 1) % runs.tape.records)
         for (_, names, state), (_, others, other) in pairwise(written):
             differ = state.changed_since(other) if state is not None and other is not None else names or others
             if differ:
                 explanation.refuse_written(differ[0], runs.model)
 
+    def _run_any(self, runs: SingleRecordRuns, row: int) -> None:
+        """Run a record in whatever reading; what cannot be run is not known to write the same."""
+        for reading in READINGS:
+            for counts in self.numbers.choices(runs.tape):
+                try:
+                    runs.gradient(row, replace(reading, counts=counts))
+                    return
+                except Exception:  # refused below
+                    continue
+        self.refuse(UNJUDGED)
+
     def _refuse_written_by_loop(self, runs: SingleRecordRuns) -> None:
         """Refuse what the loop itself, or a thread of its own, wrote into parameters and buffers: from the batch, or
         nobody knows from what. What a lone record's run writes, too, the model has written."""
-        model, names, numbers = runs.model, Names(runs.model), dict[str, list[tuple[float, ...]]]()
+        model, tensors, numbers = runs.model, ModelTensors(runs.model), dict[str, list[tuple[float, ...]]]()
         for write in runs.tape.writes:
-            name = names.of(write.target)
+            name = tensors.name_of(write.target)
             if name is not None and write.of_data:
                 explanation.refuse_written(name, model)
             if name is not None:
@@ -248,11 +234,9 @@ class Judge:
         self._note_written(runs)
         if self._written_by_model is not None and not self.unverified:
             for name in runs.changed_by_batch:
-                if name in names and name not in self._written_by_model and name not in numbers:
+                if name in tensors and name not in self._written_by_model and name not in numbers:
                     explanation.refuse_written(name, model)
-        if runs.tape.values_asked and any(
-            numbers[name] != self._written_with.get(name, numbers[name]) for name in numbers
-        ):
+        if runs.tape.values_asked and any(x != self._written_with.get(name, x) for name, x in numbers.items()):
             self.refuse(UNKNOWN)  # a number that may have been read off the records
         self._written_with |= numbers
 

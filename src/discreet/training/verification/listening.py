@@ -1,4 +1,4 @@
-"""What hears of torch functions while a loop runs, and which tensors they write into.
+"""What hears of torch functions while a loop runs, and which tensors of a model they write into.
 
 ``Afterwards`` listens from a verified step to the next batch: what the loop makes of the batch then must neither be
 written into the model nor be used on later batches.
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from discreet.errors import extra
+from discreet.training.gradients.state import named_tensors, path_of
 from discreet.training.gradients.trace.functions import out_of_place
 from discreet.training.gradients.trace.trees import tensors
 
@@ -18,7 +19,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 
-__all__ = ["Afterwards", "Listening", "Names", "sweep", "written_tensors"]
+__all__ = ["Afterwards", "Listening", "ModelTensors", "sweep", "written_tensors"]
 
 _SET_DATA = Tensor.data.__set__  # type: ignore[attr-defined]
 
@@ -67,20 +68,40 @@ def written_tensors(func: Any, args: Any, kwargs: Any) -> list[Tensor]:
     return tensors(kwargs["out"]) if kwargs.get("out") is not None else []
 
 
-class Names:
-    """Parameters and buffers of a model by what they are, or by the memory that a view of them is in."""
+class ModelTensors:
+    """A model's parameters and buffers by name, and which of them were written over by torch's own count of writes:
+    cheap enough for every step."""
 
     def __init__(self, model: nn.Module) -> None:
-        named = [*model.named_parameters(), *model.named_buffers()]
-        self._known = {id(x): name for name, x in named}
-        self._places = {_place(x): name for name, x in named if x.numel()}
+        self._held = [(path_of(place), owner, key) for place, owner, key in named_tensors(model)]
+        self.begin()
+
+    def begin(self) -> None:
+        """Count writes from now on."""
+        self._before = self._versions()
+
+    def rewritten(self) -> list[str]:
+        """The names of what was written over, or replaced."""
+        now = self._versions()
+        if now == self._before:
+            return []
+        return [name for (name, *_), one, other in zip(self._held, now, self._before, strict=True) if one != other]
+
+    def _versions(self) -> list[tuple[int, int]]:
+        now = [owner.get(key) for _, owner, key in self._held]
+        return [(id(x), 0 if x is None else x._version) for x in now]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known.values()
+        return any(name == held for held, *_ in self._held)
 
-    def of(self, x: Tensor) -> str | None:
-        """The name of what a tensor is, or is a part of."""
-        return self._known.get(id(x)) or (self._places.get(_place(x)) if x.numel() else None)
+    def name_of(self, x: Tensor) -> str | None:
+        """The name of what a tensor is, or a view of."""
+        place = _place(x)
+        for name, owner, key in self._held:
+            own = owner.get(key)
+            if own is x or (own is not None and own.numel() and place == _place(own)):
+                return name
+        return None
 
 
 def _place(x: Tensor) -> int:
@@ -93,19 +114,15 @@ def _place(x: Tensor) -> int:
 class Afterwards(Listening):
     """Follows what a loop makes of a batch after its step."""
 
-    def __init__(self, model: nn.Module, batch: Iterable[Tensor]) -> None:
+    def __init__(self, batch: Iterable[Tensor]) -> None:
         super().__init__()
-        self._names, self._made = Names(model), dict[int, weakref.ref[Tensor]]()
-        self.written: list[str] = []  # parameters and buffers that were written from the batch
-        self._note(batch)
+        self._made = {id(x): weakref.ref(x) for x in batch}
+        self.written: list[Tensor] = []  # what the loop wrote the batch into
 
     @property
     def made(self) -> list[Tensor]:
         """What is left of the batch, and of what it was made into."""
         return [x for x in (ref() for ref in self._made.values()) if x is not None]
-
-    def _note(self, made: Iterable[Tensor]) -> None:
-        self._made |= {id(x): weakref.ref(x) for x in made}
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -115,6 +132,6 @@ class Afterwards(Listening):
         known = [self._made.get(id(x)) for x in tensors((args, kwargs))]
         if any(ref is not None and ref() is not None for ref in known):
             targets = written_tensors(func, args, kwargs)
-            self.written += [name for name in map(self._names.of, targets) if name is not None]
-            self._note([*tensors(output), *targets])
+            self.written += targets
+            self._made |= {id(x): weakref.ref(x) for x in [*tensors(output), *targets]}
         return output

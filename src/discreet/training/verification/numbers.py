@@ -1,9 +1,10 @@
 """Numbers that Python puts on the way to a loss, and which of them count the records.
 
 A replay takes them as they are, and cannot see what they were made of. So they are compared from one verified batch to
-the next. One that changes as the number of records does counts them: for one record it is another. One that changes
-otherwise is public, such as a weight that grows from step to step, unless Python asked for values of records, or it is
-a size's root, or one more or less than a size (a loss that is divided by ``len(y) - 1``): then nobody knows.
+the next. A function that was given so many times the records in batches of two sizes counts them: for one record it is
+given another number. What changes otherwise is public, such as a weight that grows from step to step, unless Python
+asked for values of records, or it is a power of a size, or of one more or less (a loss that is divided by
+``len(y) - 1``): then nobody knows.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ __all__ = ["BatchNumbers", "Counts", "NumbersOfRun", "possible_counts"]
 Counts = Mapping[tuple[int, int], int]
 """By the call on the way to the losses and the place in it: 1 if a number grows with the records, -1 if it shrinks."""
 
-LARGEST = 4096  # entries of a tensor whose values are compared, not only which tensor it is
-POWERS = (1.0, -1.0, 0.5, -0.5)
-SHIFTS = (0, 1, -1)
+Place = tuple[Any, int]
+"""A torch function, and which one of its numbers."""
+
+POWERS, SHIFTS = (1.0, -1.0, 0.5, -0.5), (0, 1, -1)
 EXACTLY = 1e-9
-MOST = 6  # verified batches that are compared
-WAYS = 4  # that are remembered: a loss that has another term every tenth step goes two
+MOST = 6  # verified batches that are compared, and places that are tried by themselves
 SHAPES = frozenset(
     {
         *("arange", "broadcast_to", "empty", "expand", "eye", "new_empty", "new_ones", "new_zeros", "ones", "zeros"),
@@ -62,26 +63,6 @@ def _times(x: float, records: int) -> int:
     return times if _alike(x, times * records) else 0
 
 
-def _grows(values: Sequence[float], records: Sequence[int]) -> int:
-    """1 if numbers are c·records, -1 if they are c/records, 0 if neither. Of two different sizes alone any c would do
-    too often by chance, so there c, or 1/c, must be whole.
-
-    >>> _grows((16.0, 24.0), (8, 12)), _grows((1 / 8, 1 / 12), (8, 12)), _grows((0.3 / 8, 0.3 / 9, 0.03), (8, 9, 10))
-    (1, -1, -1)
-    >>> _grows((8.0, 8.0), (8, 12)), _grows((0.01, 0.02), (5, 10))
-    (0, 0)
-    """
-    if len(set(values)) == 1 or len(set(records)) == 1:
-        return 0
-    for sign in (1, -1):
-        ratios = [x / n**sign for x, n in zip(values, records, strict=True)]
-        whole = ratios[0] if sign == 1 else 1 / ratios[0] if ratios[0] else 0.0
-        enough = len(set(records)) > 2 or (bool(round(whole)) and _alike(whole, round(whole)))
-        if enough and all(_alike(ratios[0], ratio) for ratio in ratios):
-            return sign
-    return 0
-
-
 def _alike(x: float, y: float) -> bool:
     return abs(x - y) <= EXACTLY * max(abs(x), abs(y))
 
@@ -94,80 +75,84 @@ class BatchNumbers:
     calls: tuple[Any, ...]
     values: tuple[tuple[float, ...], ...]
     sizes: tuple[float, ...]  # that Python asked for
-    tensors: tuple[tuple[int, Tensor], ...]  # that came from elsewhere, where values of records were read
-    read: bool  # whether they were
+    read: bool  # whether values of records were read
+    foreign: tuple[Tensor, ...] = ()  # tensors from elsewhere, where they were
 
     @classmethod
     def of(cls, tape: LossTape, known: set[int]) -> BatchNumbers:
         """Those of the calls that lead to a tape's losses; ``known`` tensors are the model's own."""
-        calls, given = tape.calls_of_losses(), dict[int, Tensor]()
-        if tape.values_asked_before_backward:
-            made = {id(x) for call in tape.calls for x in call.outputs} | tape.data | tape.drawn | known
-            for call in calls:
-                arrays = [torch.from_numpy(np.atleast_1d(x)) for x in call.args if isinstance(x, np.ndarray)]
-                given |= {id(x): x for x in [*call.inputs, *arrays] if id(x) not in made}
-        # a view holds the storage, so its place is nobody else's
-        few = [(x.data_ptr(), x.detach().clone() if x.numel() <= LARGEST else x[:0]) for x in given.values()]
+        calls, read = tape.calls_of_losses(), tape.values_asked_before_backward
+        made = {id(x) for call in tape.calls for x in call.outputs} | tape.data | tape.drawn | known
+        foreign = tuple(x for call in calls for x in _foreign(call, made)) if read else ()
         values = tuple(tuple(numbers((call.args, call.kwargs))) for call in calls)
         functions, sizes = tuple(call.func for call in calls), (float(tape.records), *tape.sizes)
-        return cls(tape.records, functions, values, sizes, tuple(few), tape.values_asked_before_backward)
-
-    def multiples(self) -> set[tuple[Any, int]]:
-        """Numbers that may count the records, by the function that was given them: how many times."""
-        given = {(call, x) for call, values in zip(self.calls, self.values, strict=True) for x in values}
-        return {(call, _times(x, self.records)) for call, x in given if _times(x, self.records) and not _shapes(call)}
+        return cls(tape.records, functions, values, sizes, read, foreign)
 
     @property
     def way(self) -> tuple[Any, ...]:
         """The calls, and how many numbers each was given: what a batch that goes the same way has, too."""
         return self.calls, tuple(map(len, self.values))
 
+    def multiples(self) -> dict[Place, set[int]]:
+        """By the functions that were given numbers, and the number's place there: how many times the records each is."""
+        times: dict[Place, set[int]] = {}
+        for function, values in zip(self.calls, self.values, strict=True):
+            for j, x in enumerate(values):
+                times.setdefault((function, j), set()).add(_times(x, self.records))
+        return times
+
 
 @dataclass(slots=True)
 class NumbersOfRun:
-    """The numbers of the last verified batches of a run, by the way that they went."""
+    """The numbers of a run's verified batches."""
 
-    counting: set[tuple[Any, int]] = field(default_factory=set)  # functions that were given k·records, and k
-    counts: dict[tuple[int, int], int] = field(default_factory=dict)  # which ones; empty where the way is new
+    _counting: dict[Place, set[int]] = field(default_factory=dict)  # k that a number was in every batch so far
+    _met: dict[Place, set[int]] = field(default_factory=dict)  # the sizes of those batches
     _last: BatchNumbers | None = None
-    _seen: dict[Any, list[BatchNumbers]] = field(default_factory=dict)
+    _seen: dict[Any, list[BatchNumbers]] = field(default_factory=dict)  # by the way that they went
 
     def are_public(self, now: BatchNumbers) -> bool:
         """Take those of one batch more; whether all are public, or count records, as far as can be seen."""
-        (last, self._last), self.counts = (self._last, now), {}
+        last, self._last = self._last, now
+        for place, times in now.multiples().items():
+            self._counting[place] = self._counting.get(place, times) & times - {0}
+            self._met.setdefault(place, set()).add(now.records)
         before = self._seen.pop(now.way, [])
         seen = self._seen[now.way] = [*before, now][-MOST:]
-        if len(self._seen) > WAYS:
+        if len(self._seen) > MOST:
             del self._seen[next(iter(self._seen))]  # that was gone longest ago
         if not before:
-            if last is not None and last.records != now.records:
-                self.counting |= last.multiples() & now.multiples()
-            return last is None or not (now.read and last.read)
-        unknown = now.read and not _same(before[-1].tensors, now.tensors)
-        records, sizes = [one.records for one in seen], _sizes(seen)
+            return last is None or not (now.read and last.read)  # a condition on values may have chosen the way
+        unknown = now.read and not _same(before[-1].foreign, now.foreign)
         for call, function in enumerate(now.calls):
-            for place, values in enumerate(zip(*(one.values[call] for one in seen), strict=True)):
-                if sign := _grows(values, records):
-                    self.counts[call, place] = sign
-                    self.counting |= set() if _shapes(function) else {(function, _times(values[-1], now.records))}
-                elif len(set(values)) > 1 and not _shapes(function):
-                    unknown |= now.read or (len(set(values)) > 2 and any(_is_law(values, u) for u in sizes))
+            for j, values in enumerate(zip(*(one.values[call] for one in seen), strict=True)):
+                if len(set(values)) == 1 or _is_shape(function) or self.counts((function, j), values[-1], now.records):
+                    continue
+                unknown |= now.read or (len(set(values)) > 2 and any(_is_law(values, sizes) for sizes in _sizes(seen)))
         return not unknown
 
+    def counts(self, place: Place, x: float, records: int) -> bool | None:
+        """Whether a number at this place counts the records; unknown before two sizes were seen."""
+        if len(self._met.get(place, ())) < 2:
+            return None
+        return _times(x, records) in self._counting[place]
+
     def choices(self, tape: LossTape) -> list[Counts]:
-        """Which numbers may count the records, on a way whose counts are not known: those of a function that was seen
-        to be given so many times the records. Before that none, all that may, or those of one function; with shapes,
-        which do not run otherwise."""
-        calls, records = tape.calls_of_losses(), tape.records
-        possible, groups = possible_counts(calls, records), dict[Any, dict[tuple[int, int], int]]()
-        shapes = {place: sign for place, sign in possible.items() if _shapes(calls[place[0]].func)}
-        for (call, place), sign in possible.items():
-            if (call, place) not in shapes:
-                x = numbers((calls[call].args, calls[call].kwargs))[place]
-                groups.setdefault((calls[call].func, _times(x, records)), dict(shapes))[call, place] = sign
-        if self.counting:
-            return [{k: v for kind in groups if kind in self.counting for k, v in groups[kind].items()} | shapes]
-        return [{}, possible, *list(groups.values())[:MOST]] if possible else [{}]
+        """Which numbers may count the records: those that are known to, and of the others none, all, those of one place,
+        or all but those."""
+        calls, known = tape.calls_of_losses(), dict[tuple[int, int], int]()
+        unclear: dict[Place, dict[tuple[int, int], int]] = {}
+        for (call, j), sign in possible_counts(calls, tape.records).items():
+            place, x = (calls[call].func, j), numbers((calls[call].args, calls[call].kwargs))[j]
+            counts = self.counts(place, x, tape.records)
+            if counts:
+                known[call, j] = sign
+            elif counts is None:
+                unclear.setdefault(place, {})[call, j] = sign
+        every = {key: sign for group in unclear.values() for key, sign in group.items()}
+        some = list(unclear.values())[:MOST]
+        others = [{key: sign for key, sign in every.items() if key not in group} for group in some]
+        return [known | choice for choice in ([{}, every, *some, *others] if unclear else [{}])]
 
 
 def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:
@@ -178,7 +163,7 @@ def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:
     return [sizes for sizes in zip(*asked, strict=True) if len(set(sizes)) > 2]
 
 
-def _shapes(function: Any) -> bool:
+def _is_shape(function: Any) -> bool:
     return getattr(function, "__name__", "") in SHAPES
 
 
@@ -196,9 +181,15 @@ def _is_law(values: Sequence[float], sizes: Sequence[float]) -> bool:
     return False
 
 
-def _same(one: Sequence[tuple[int, Tensor]], other: Sequence[tuple[int, Tensor]]) -> bool:
-    """Whether tensors are the same ones, or have the same values."""
+def _foreign(call: TapeEntry, made: set[int]) -> list[Tensor]:
+    """The arrays of numpy's among a call's arguments, and the tensors that no torch function made."""
+    arrays = [torch.from_numpy(np.atleast_1d(x)) for x in call.args if isinstance(x, np.ndarray)]
+    return [x.detach() for x in call.inputs if id(x) not in made] + arrays
+
+
+def _same(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether tensors are the same ones, such as weights of a teacher that follows, or have the same values."""
     return len(one) == len(other) and all(
-        i == j or (x.shape == y.shape and x.numel() > 0 and torch.equal(x, y))
-        for (i, x), (j, y) in zip(one, other, strict=True)
+        x.data_ptr() == y.data_ptr() or (x.shape == y.shape and torch.equal(x, y))
+        for x, y in zip(one, other, strict=True)
     )

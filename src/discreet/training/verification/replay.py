@@ -10,10 +10,10 @@ Decision 404.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +28,11 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["READINGS", "Row", "Run", "StepReading", "Substitute", "losses", "make_call", "restore_chance"]
+__all__ = ["READINGS", "Change", "Replay", "Row", "Run", "StepReading", "restore_chance"]
 
 EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 
+Change = Callable[[Tensor], Tensor]
 Run = Callable[[TapeEntry, Any, Any], list[Tensor]]
 
 
@@ -62,44 +63,31 @@ READINGS = (
 )
 
 
-class Substitute(Protocol):
-    """What takes the place of tensors that model and loss were given."""
-
-    def __call__(self, x: Tensor, of_model: bool) -> Tensor:
-        """Its part of a tensor."""
-
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whether a tensor has a row for each record, or is taken whole."""
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record, and those that run beside it: their rows in tensors that hold all; ``known`` tensors are the model's
-    own."""
+    """What stands for tensors that model and loss were given: of those that hold all records one record's row, and those
+    of the records that run beside it; ``known`` tensors are the model's own."""
 
     tape: LossTape
     row: int
     known: Container[int]
     reading: StepReading = READINGS[0]
-    change: Callable[[Tensor], Tensor] = Tensor.clone  # what is done to numbers on the way: another precision, say
+    change: Change = Tensor.clone  # what is done to numbers on the way: they are moved, say
 
     def __call__(self, x: Tensor, of_model: bool) -> Tensor:
         """The record's part of a tensor that was given."""
         if id(x) in self.known:
             return x
-        own, dim = self.tape.originals.get(id(x), x).detach(), self.dim(x, of_model)
-        if dim is not None and id(x) in self.reading.own:
-            own = self.reading.own[id(x)]
-        elif dim is not None:
-            own = own.index_select(dim, torch.tensor([self.row, *self.reading.others], device=own.device))
-        if dim is not None and self.reading.copies > 1:
-            own = own.repeat_interleave(self.reading.copies, dim)
-        own = self.change(own) if x.is_floating_point() else own.clone()
-        return own.requires_grad_(x.requires_grad)
+        whole, dim = self.tape.originals.get(id(x), x).detach(), self.dim(x, of_model)
+        return (whole.clone() if dim is None else self.part(x, whole, dim)).requires_grad_(x.requires_grad)
 
-    def has_rows(self, x: Tensor, of_model: bool) -> bool:
-        """Whether a tensor has a row for each record."""
-        return self.dim(x, of_model) is not None
+    def part(self, x: Tensor, whole: Tensor, dim: int) -> Tensor:
+        """The record's part of a tensor with rows in dimension ``dim``."""
+        rows = torch.tensor([self.row, *self.reading.others], device=whole.device)
+        own = self.reading.own[id(x)] if id(x) in self.reading.own else whole.index_select(dim, rows)
+        if self.reading.copies > 1:
+            own = own.repeat_interleave(self.reading.copies, dim)
+        return self.change(own) if x.is_floating_point() else own.clone()
 
     def dim(self, x: Tensor, of_model: bool) -> int | None:
         """Where the records are: in the first dimension; of a batch that was turned, in the second."""
@@ -111,99 +99,76 @@ class Row:
         return records_of(x, records) if of_model else 0 if x.dim() and x.shape[0] == records else None
 
 
-def losses(
-    tape: LossTape, substitute: Substitute, run: Run, counts: Counts, count: int
-) -> list[tuple[Tensor, Tensor | None]]:
-    """The losses of the backward passes and the weights of their entries, computed again from what ``substitute`` gives
-    for what was given.
-
-    ``count`` records take the place of the tape's; ``run`` makes a call of the model.
-    """
-    replay = _Replay(tape, substitute, run, counts, count)
-    again = tape.after | replay.made_of_counts
-    for call in tape.calls_leading_to(tape.wanted, lambda ids: bool(ids & again)):
-        replay.again(call)
-    if any(id(loss) not in replay.made for loss, _ in tape.backwards):
-        raise Unjudged("loss")
-    return [
-        (replay.made[id(loss)], None if weight is None else replay.now(weight, False))
-        for loss, weight in tape.backwards
-    ]
-
-
-class _Replay:
+class Replay:
     """What is computed again, by the identity of what it was; an object, because functions that call each other would
-    hold all of it until Python looks for cycles."""
+    hold all of it until Python looks for cycles.
 
-    def __init__(self, tape: LossTape, substitute: Substitute, run: Run, counts: Counts, count: int) -> None:
+    ``part`` gives what stands for a tensor, ``run`` makes a call of the model; numbers that count records (``counts``)
+    count the ``count`` that run.
+    """
+
+    def __init__(self, part: Row, run: Run, counts: Counts, count: int) -> None:
         self.made: dict[int, Tensor] = {}
-        self._after, self._substitute, self._run, self._counts = tape.after, substitute, run, counts
-        self._count, self._records = count, tape.records
-        calls = tape.calls_of_losses() if counts else []
-        self._places = {id(call): place for place, call in enumerate(calls)}
-        self.made_of_counts = _made_of_counts(tape, calls, counts)
+        self._part, self._run, self._tape, self._counts, self._count = part, run, part.tape, counts, count
+        self._places = {id(call): i for i, call in enumerate(self._tape.calls_of_losses() if counts else ())}
         self._makers = {
-            id(x): call for call in tape.calls if not call.is_module for x in call.outputs if id(x) in tape.data
+            id(x): call
+            for call in self._tape.calls
+            if not call.is_module
+            for x in call.outputs
+            if id(x) in self._tape.data
         }
 
-    def now(self, x: Tensor, of_model: bool) -> Tensor:
+    def losses(self) -> list[tuple[Tensor, Tensor | None]]:
+        """The losses of the backward passes and the weights of their entries, computed again."""
+        tape, again = self._tape, self._tape.after | self._made_of_counts()
+        for call in tape.calls_leading_to(tape.wanted, lambda ids: bool(ids & again)):
+            self.again(call)
+        if any(id(loss) not in self.made for loss, _ in tape.backwards):
+            raise Unjudged("loss")
+        return [(self.made[id(loss)], None if w is None else self._now(w, False)) for loss, w in tape.backwards]
+
+    def _made_of_counts(self) -> set[int]:
+        """What was made of numbers of records alone, not of chance: as many ones as there are records, their places."""
+        made, counting = set[int](), {place for place, _ in self._counts}
+        for call in self._tape.calls if counting else ():
+            outputs = {id(x) for x in call.outputs}
+            of_counts = self._places.get(id(call)) in counting or bool(made & {id(x) for x in call.inputs})
+            if of_counts and not call.is_module and not outputs & (self._tape.data | self._tape.drawn):
+                made |= outputs
+        return made
+
+    def _now(self, x: Tensor, of_model: bool) -> Tensor:
         """What stands for a tensor of the tape."""
         if id(x) not in self.made:
-            maker = None if id(x) in self._after else self._makers.get(id(x))
-            if maker is not None and not self._substitute.has_rows(x, of_model):  # a batch that was flattened, say
+            maker = None if id(x) in self._tape.after else self._makers.get(id(x))
+            if maker is not None and self._part.dim(x, of_model) is None:  # a batch that was flattened, say
                 self.again(maker)
             else:
-                self.made[id(x)] = self._substitute(x, of_model)
+                self.made[id(x)] = self._part(x, of_model)
         return self.made[id(x)]
 
     def again(self, call: TapeEntry) -> None:
         """Make a call again."""
-        args, kwargs = (mapped(lambda x: self.now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
-        if self._counts and self._count != self._records:
-            args, kwargs = self._recount((args, kwargs), self._places.get(id(call), -1))
-        outputs = make_call(call, args, kwargs, self._run)
+        args, kwargs = (mapped(lambda x: self._now(x, call.is_module), tree) for tree in (call.args, call.kwargs))
+        if self._counts and self._count != self._tape.records:
+            place = self._places.get(id(call), -1)
+            args, kwargs = renumber((args, kwargs), lambda number, x: self._recounted((place, number), x))
+        outputs = call.again(args, kwargs, self._run)
+        if getattr(call.func, "__name__", "") in EMPTY:
+            with torch.no_grad():
+                outputs[0].zero_()  # what fills it out of sight must be missed, not hidden by whatever memory holds
         if len(outputs) != len(call.outputs):
             raise Unjudged("outputs")
         self.made.update({id(a): b for a, b in zip(call.outputs, outputs, strict=True)})
 
-    def _recount(self, args: Any, place: int) -> Any:
-        """The arguments of the call at this place, with numbers that count the tape's records made to count others."""
-
-        def change(number: int, x: float) -> float:
-            if (place, number) not in self._counts:
-                return x
-            # divided last: 49 * (1 / 49) < 1
-            grows = self._counts[place, number] > 0
-            return x * self._count / self._records if grows else x * self._records / self._count
-
-        return renumber(args, change)
-
-
-def _made_of_counts(tape: LossTape, calls: Sequence[TapeEntry], counts: Counts) -> set[int]:
-    """What was made of numbers of records alone, not of chance: as many ones as there are records, their places."""
-    made, counting = set[int](), {id(calls[place]) for place, _ in counts}
-    records_or_chance = tape.data | tape.drawn if counts else set[int]()
-    for call in tape.calls if counts else ():
-        outputs = {id(x) for x in call.outputs}
-        of_counts = id(call) in counting or bool(made & {id(x) for x in call.inputs})
-        if of_counts and not call.is_module and not outputs & records_or_chance:
-            made |= outputs
-    return made
-
-
-def make_call(call: TapeEntry, args: Any, kwargs: Any, run: Run) -> list[Tensor]:
-    """Make one call of a tape with these arguments; ``run`` makes those of the model."""
-    with ExitStack() as stack:
-        stack.enter_context(torch.set_grad_enabled(call.graded))
-        if call.casts[0]:
-            stack.enter_context(torch.autocast("cpu", dtype=call.casts[1]))
-        if call.is_module:
-            return run(call, args, kwargs)
-        output = call.func(*args, **kwargs)
-        if getattr(call.func, "__name__", "") in EMPTY:
-            with torch.no_grad():
-                output.zero_()  # what fills it out of sight must be missed, not hidden by whatever memory holds
-        return tensors(output) or tensors(args[:1])  # what writes into a tensor may return nothing
+    def _recounted(self, place: tuple[int, int], x: float) -> float:
+        """A number, made to count the records that run if it counts the tape's."""
+        if place not in self._counts:
+            return x
+        # divided last: 49 * (1 / 49) < 1
+        records, grows = self._tape.records, self._counts[place] > 0
+        return x * self._count / records if grows else x * records / self._count
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Whether rounding may be the reason that a lone record's gradient is not the claimed one.
 
-Two measures of how far rounding moves a gradient, neither of which trusts the other: the same in double precision, and
-Monte Carlo arithmetic, in which every result of every operation, forward and backward, is moved at random by some units
-in the last place. A kink, a tie, a sum that cancels, an overflow or the norm of a constant row shows itself in one.
+Two measures of how far rounding moves a gradient, neither of which trusts the other. Monte Carlo arithmetic moves every
+result of every operation, forward and backward, at random by some units in the last place: a kink, a tie, a sum that
+cancels, an overflow or the norm of a constant row shows itself. The same in double precision shows what happens inside
+of one operation, such as the gates of a recurrent layer. How coarse numbers are is read off what torch computed them
+in, for autocast computes in half precision what is given and wanted in single.
 
 Reference: Parker (1997), "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic".
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,18 +35,8 @@ _GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
 _BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
 READS = frozenset(
     {
-        "__array__",
-        "__bool__",
-        "__complex__",
-        "__float__",
-        "__index__",
-        "__int__",
-        "allclose",
-        "equal",
-        "is_nonzero",
-        "item",
-        "numpy",
-        "tolist",
+        *("__array__", "__bool__", "__complex__", "__float__", "__index__", "__int__"),
+        *("allclose", "equal", "is_nonzero", "item", "numpy", "tolist"),
     }
 )
 """Torch functions that tell Python values."""
@@ -68,9 +59,9 @@ class TapeEntry:
     args: Any
     kwargs: Any
     outputs: list[Tensor]
-    graded: bool
-    casts: tuple[bool, torch.dtype]  # whether autocast was on, and to what
     inputs: list[Tensor]  # the tensors among its arguments
+    graded: bool = field(default_factory=torch.is_grad_enabled)
+    half: torch.dtype | None = field(default_factory=lambda: _autocast())  # what autocast was on for
     draws: Draws = field(default_factory=list)
     chance: Any = None  # states of Python's and numpy's generators, of a module's call
 
@@ -78,6 +69,23 @@ class TapeEntry:
     def is_module(self) -> bool:
         """Whether it is a call of the model or of one of its modules."""
         return isinstance(self.func, nn.Module)
+
+    @property
+    def name(self) -> str:
+        """The torch function's."""
+        return getattr(self.func, "__name__", "")
+
+    def again(self, args: Any, kwargs: Any, run: Callable[[TapeEntry, Any, Any], list[Tensor]]) -> list[Tensor]:
+        """Make the call with other arguments; ``run`` makes those of the model."""
+        cast = nullcontext() if self.half is None else torch.autocast("cpu", dtype=self.half)
+        with torch.set_grad_enabled(self.graded), cast:
+            if self.is_module:
+                return run(self, args, kwargs)
+            return tensors(self.func(*args, **kwargs)) or tensors(args[:1])  # what writes may return nothing
+
+
+def _autocast() -> torch.dtype | None:
+    return torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class LossTape(Listening, CallListener):
     """Writes down what a loop does with a batch of ``records``, from the loader's ``yielded`` tensors to ``step``.
 
     ``data`` holds, by identity, what was computed from the batch; ``after`` what was computed from outputs of the model
-    that carry gradients.
+    that carry gradients; ``alone`` gives records as they are collated alone.
     """
 
     def __init__(
@@ -105,7 +113,7 @@ class LossTape(Listening, CallListener):
         alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None,
     ) -> None:
         super().__init__()
-        self.records, self.given = records, tensors(yielded)
+        self.records, self.given, self.alone = records, tensors(yielded), alone
         self._parameters, self._before_forward = parameters, before_forward
         self._before = [x.detach().clone() for x in self.given]
         self.calls: list[TapeEntry] = []
@@ -119,9 +127,8 @@ class LossTape(Listening, CallListener):
         self.values_asked = self.values_asked_before_backward = False  # whether Python asked for values of records
         self.gradients_read = False  # whether a parameter's gradient was asked for before step
         self.writes: list[Write] = []  # of the loop's own, into whatever
-        self.alone = alone  # gives records as they are collated alone
         self.too_long = False  # to be computed again
-        self.halves: set[torch.dtype] = set()  # half precisions that the model computed in, whatever it gave back
+        self.halves: set[torch.dtype] = set()  # half precisions that anything was computed in
         self._inside: TapeEntry | None = None
         self._in_backward = False
 
@@ -135,6 +142,10 @@ class LossTape(Listening, CallListener):
         uses again."""
         held = [*self.given, *(x for call in self.calls for x in call.outputs)]
         return sum(x.numel() for x in held) > MUCH
+
+    def forget(self) -> None:
+        """Backward passes so far do not count."""
+        self.backwards.clear()
 
     # --- what led to the losses ------------------------------------------------------------------------------------
 
@@ -162,31 +173,26 @@ class LossTape(Listening, CallListener):
         written over before."""
         used, fresh = set[int](), set[int]()
         for call in self.calls_of_losses():
-            if getattr(call.func, "__name__", "") in OVERWRITING:
-                fresh.add(id(call.args[0]))
             inputs = {id(x) for x in call.inputs}
+            fresh |= {id(call.args[0])} if call.name in OVERWRITING else set()
             used |= inputs - fresh
             fresh |= {id(x) for x in call.outputs} - inputs
         return used | {id(x) for x in self.wanted} - fresh
-
-    def forget(self) -> None:
-        """Backward passes so far do not count."""
-        self.backwards.clear()
 
     # --- calls of the model ----------------------------------------------------------------------------------------
 
     def called(self, module: nn.Module, args: Any, kwargs: Any) -> None:
         """A call of the model begins."""
-        if not self._in_backward and not self.finished:
-            if self._before_forward is not None:  # the first one: the model is as the batch meets it
-                look, self._before_forward, self.paused = self._before_forward, None, True
-                try:
-                    look()
-                finally:
-                    self.paused = False
-            chance = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
-            inputs, graded = tensors((args, kwargs)), torch.is_grad_enabled()
-            self._inside = TapeEntry(module, args, kwargs, [], graded, _casts(), inputs, chance=chance)
+        if self._in_backward or self.finished:
+            return
+        if self._before_forward is not None:  # the first one: the model is as the batch meets it
+            look, self._before_forward, self.paused = self._before_forward, None, True
+            try:
+                look()
+            finally:
+                self.paused = False
+        chance = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
+        self._inside = TapeEntry(module, args, kwargs, [], tensors((args, kwargs)), chance=chance)
 
     def answered(self, output: Any) -> None:
         """It ends."""
@@ -212,7 +218,7 @@ class LossTape(Listening, CallListener):
         for target in written:
             self._note_write(target, inputs, numbers((args, kwargs)))
         output = func(*args, **kwargs)
-        call = TapeEntry(func, args, kwargs, written or tensors(output), torch.is_grad_enabled(), _casts(), inputs)
+        call = TapeEntry(func, args, kwargs, written or tensors(output), inputs)
         self._note_asked(call, output)
         self._write_down(call)
         return output
@@ -225,13 +231,12 @@ class LossTape(Listening, CallListener):
 
     def _note_asked(self, call: TapeEntry, output: Any) -> None:
         """What Python asked for: values of records, sizes, and sizes that tell values."""
-        name = getattr(call.func, "__name__", "")
-        self.values_asked |= name in READS and any(id(x) in self.data for x in call.inputs)
+        self.values_asked |= call.name in READS and any(id(x) in self.data for x in call.inputs)
         if call.func in _SIZES:
             self.values_asked |= id(call.args[0]) in self._ragged
             self.sizes += map(float, output) if isinstance(output, tuple) else [float(output)]
-        masks = name == "__getitem__" and any(x.dtype == torch.bool for x in tensors(call.args[1:]))
-        if masks or name in RAGGED or any(id(x) in self._ragged for x in call.inputs):
+        masks = call.name == "__getitem__" and any(x.dtype == torch.bool for x in tensors(call.args[1:]))
+        if masks or call.name in RAGGED or any(id(x) in self._ragged for x in call.inputs):
             self._ragged |= {id(x) for x in call.outputs}
 
     def _draw(self, draw: Callable[[], Tensor]) -> Tensor:
@@ -260,11 +265,9 @@ class LossTape(Listening, CallListener):
         self.backwards += list(zip(losses, gradients, strict=True))
         self.values_asked_before_backward |= self.values_asked
         self._in_backward = True
-        below = [
-            mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape) and not mode.finished
-        ]
+        below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape)]
         try:
-            if below:  # another run's, which must hear of it too
+            if any(not mode.finished for mode in below):  # another run's, which must hear of it too
                 torch.autograd.backward(losses, gradients, retain_graph, create_graph)
                 return
             with self:
@@ -276,7 +279,8 @@ class LossTape(Listening, CallListener):
         if not call.outputs:
             return
         ids, inputs = {id(x) for x in call.outputs}, call.inputs
-        if not call.is_module and getattr(call.func, "__name__", "") in CHANCE:
+        self.halves |= {x.dtype for x in call.outputs} & HALVES
+        if not call.is_module and call.name in CHANCE:
             self.drawn |= ids
         if call.is_module or any(id(x) in self.data for x in inputs):
             self.data |= ids
@@ -301,7 +305,3 @@ def run_backward(
     weights = tuple(torch.ones_like(loss) if g is None else g for loss, g in zip(losses, gradients, strict=True))
     retain = create_graph if retain_graph is None else retain_graph
     _engine_run_backward(tuple(losses), weights, retain, create_graph, (), allow_unreachable=True, accumulate_grad=True)
-
-
-def _casts() -> tuple[bool, torch.dtype]:
-    return torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,12 +25,12 @@ from discreet.training.errors import EARLIER, UNJUDGED, UNKNOWN, MixedRecords
 from discreet.training.gradients.claims import Claim, Subscriber, claims
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.contraction import UsesOf
-from discreet.training.gradients.state import State, named_tensors, path_of
+from discreet.training.gradients.state import State
 from discreet.training.gradients.units import Owners
 from discreet.training.memory import return_freed_memory
 from discreet.training.verification.explanation import refuse_written, warn_of_gradients
 from discreet.training.verification.judgement import Judge
-from discreet.training.verification.listening import Afterwards, sweep
+from discreet.training.verification.listening import Afterwards, ModelTensors, sweep
 from discreet.training.verification.single_record import SingleRecordRuns
 from discreet.training.verification.tape import LossTape
 
@@ -87,34 +88,22 @@ class Schedule:
         self._turn = self._start + self._draw(self._length)
 
 
-class Writes:
-    """Which parameters and buffers are written over, by torch's own count of writes: cheap enough for every step."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self._tensors = list(named_tensors(model))
-        self._before: list[tuple[int, int]] = []
-
-    def begin(self) -> None:
-        """From now on."""
-        self._before = self._versions()
-
-    def changed(self) -> list[str]:
-        """The names of what was written over."""
-        now = self._versions()
-        if now == self._before or not self._before:
-            return []
-        pairs = zip(self._tensors, now, self._before, strict=True)
-        return [path_of(place) for (place, _, _), after, before in pairs if after != before]
-
-    def _versions(self) -> list[tuple[int, int]]:
-        tensors_now = [owner.get(key) for _, owner, key in self._tensors]
-        return [(id(x), 0 if x is None else x._version) for x in tensors_now]
-
-
 def public_choices(streams: Streams) -> Callable[[int], int]:
     """Whole numbers below a bound, from a stream of public choices that begins when it is asked."""
     source = cache(lambda: streams.public(2))
     return lambda below: int(source().word() % below)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What is held of a batch that is verified."""
+
+    tape: LossTape
+    state: State  # in which the model meets it
+    owners: Owners | None
+    alone: bool  # whether it holds one unit
+    claims: list[Claim] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)  # parameters and buffers that were written since the loop has it
 
 
 class StepVerification(Subscriber):
@@ -140,16 +129,10 @@ class StepVerification(Subscriber):
         self._schedule, self._judge = Schedule(draw), Judge(draw, unverified=unverified, debug=debug)
         self._by_one, self._asked = by_one, 0  # of such pieces
         self._model: nn.Module | None = None
-        self._writes: Writes | None = None
+        self._tensors: ModelTensors | None = None
         self._written: set[str] = set()  # what forward passes write, and was judged not to be made of records
         self._warned = False  # whether it was said that there are no gradients before step
-        # of the current batch
-        self._alone = False  # whether it holds one unit
-        self._owners: Owners | None = None
-        self._tape: LossTape | None = None
-        self._state: State | None = None
-        self._claims: list[Claim] = []
-        self._changed: list[str] = []  # parameters and buffers that were written since the loop has it
+        self._batch: _Batch | None = None  # the current one, if it is verified
         # of the last one that was verified, after its step
         self._left: list[weakref.ref[Tensor]] = []
         self._after: Afterwards | None = None
@@ -157,12 +140,12 @@ class StepVerification(Subscriber):
 
     def attach(self, model: nn.Module) -> None:
         """The model that is verified."""
-        self._model, self._writes = model, Writes(model)
+        self._model, self._tensors = model, ModelTensors(model)
 
     @property
     def wants_claims(self) -> bool:
         """Whether the current batch is verified."""
-        return self._tape is not None
+        return self._batch is not None
 
     # --- the course of a batch -------------------------------------------------------------------------------------
 
@@ -172,130 +155,121 @@ class StepVerification(Subscriber):
         """A batch comes, and what was held for the last one goes; ``alone`` collates some of its records alone. Where
         the rows have ``owners``, those are judged: all rows of a few, without the others'."""
         self.end()
-        if self._model is None or self._writes is None:
+        if self._model is None or self._tensors is None:
             return
         units = records if owners is None else owners.units
         verified = self._schedule.next(units)
         if units == 1 and self._by_one and self._asked < FIRST:
             self._asked, verified = self._asked + 1, True
-        self._alone = units == 1
         if self._before_batch is not None:
             self._before_batch(verified)
-        self._writes.begin()
+        self._tensors.begin()
         if verified:
-            self._owners, self._state = owners, State(self._model)
             parameters = {id(p) for p in self._clipped.parameters.values()}
-            self._tape = LossTape(records, yielded, parameters, self._before_forward, alone)
-            self._clipped.watch.listen(self._tape)
-            self._tape.__enter__()
+            tape = LossTape(records, yielded, parameters, self._before_forward, alone)
+            self._batch = _Batch(tape, State(self._model), owners, units == 1)
+            self._clipped.watch.listen(tape)
+            tape.__enter__()
 
     def _before_forward(self) -> None:
         """What the loop wrote into the model since it has the batch, or keeps in it of an earlier one, must not be made
         of records."""
-        model, tape, state = self._model, self._tape, self._state
-        assert model is not None and tape is not None and state is not None  # noqa: PT018
-        if {x.data_ptr() for x in self._judge.earlier} & state.places():
+        batch, model = self._batch, self._model
+        assert batch is not None and model is not None  # noqa: PT018
+        tape, before = batch.tape, batch.state
+        if {x.data_ptr() for x in self._judge.earlier} & before.places():
             raise MixedRecords(EARLIER)
-        if changed := state.changed_now():
-            self._state = State(model)
+        if changed := before.changed_now():
+            batch.state = now = State(model)
             of_batch = {x.data_ptr() for x in [*tape.given, *(x for call in tape.calls for x in call.outputs)]}
-            if of_batch & (self._state.places() - state.places() | self._state.places(changed)):
+            if of_batch & (now.places() - before.places() | now.places(changed)):
                 refuse_written(changed[0], model)
             if tape.values_asked:
                 self._judge.refuse(UNKNOWN)
 
     def forget(self) -> None:
         """Backward passes so far do not count."""
-        if self._tape is not None:
-            self._tape.forget()
+        if self._batch is not None:
+            self._batch.tape.forget()
 
     def stop(self) -> None:
         """The step begins: write nothing down any more, and say once that there are no gradients before it."""
-        asked = self._tape is not None and not self._tape.finished and self._tape.gradients_read
-        self._stop_writing()
-        if asked and not self._warned:
+        if self._batch is None or self._batch.tape.finished:
+            return
+        self._batch.tape.finish()
+        self._clipped.watch.listen(None)
+        sweep()
+        if self._batch.tape.gradients_read and not self._warned:
             self._warned = True
             warn_of_gradients()
-
-    def _stop_writing(self) -> None:
-        if self._tape is not None and not self._tape.finished:
-            self._tape.finish()
-            self._clipped.watch.listen(None)
-            sweep()
 
     def before_sum(self) -> None:
         """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
         seen: those of a verified one are judged with it."""
-        if self._model is None or self._writes is None:
+        if self._model is None or self._tensors is None:
             return
         if self._late:
             refuse_written(self._late[0], self._model)
-        self._changed = [name for name in self._writes.changed() if name not in self._written]
-        if self._changed and not self.wants_claims and not self._judge.unverified:
-            refuse_written(self._changed[0], self._model)
+        written = [name for name in self._tensors.rewritten() if name not in self._written]
+        if self._batch is not None:
+            self._batch.written = written
+        elif written and not self._judge.unverified:
+            refuse_written(written[0], self._model)
 
     def claim(self, uses_of: UsesOf, squares: Sequence[Tensor], lost: Tensor | None, weights: Tensor | None) -> None:
         """Note what the engine claims of a few records, or units; of one alone there is nothing to say."""
-        if self._alone:
+        batch = self._batch
+        if batch is None or batch.alone:
             return
-        count = len(squares[0])
-        weighs = torch.ones(count, dtype=torch.bool) if weights is None else weights.cpu() > 0
+        weighs = torch.ones(len(squares[0]), dtype=torch.bool) if weights is None else weights.cpu() > 0
         candidates = (weighs if lost is None else weighs & ~lost.cpu()).nonzero().flatten().tolist()
         rows = [self._some(candidates, size) for size in self._schedule.claims if candidates]
         noted = claims(self._clipped.contraction, uses_of, squares, lost, rows)
-        self._claims = noted if self._owners is None else [claim.by(self._owners) for claim in noted]
+        batch.claims = noted if batch.owners is None else [claim.by(batch.owners) for claim in noted]
 
     def _some(self, candidates: Sequence[int], size: int) -> tuple[int, ...]:
         """A few of these rows, at random, but never all of them: somebody must be missed."""
-        few: list[int] = []  # places, of which each is drawn among those that are left
-        for taken in range(min(size, max(1, len(candidates) - 1))):
-            place = self._draw(len(candidates) - taken)
-            for other in sorted(few):
-                place += place >= other
-            few.append(place)
-        return tuple(candidates[place] for place in few)
+        left = list(candidates)
+        return tuple(left.pop(self._draw(len(left))) for _ in range(min(size, max(1, len(left) - 1))))
 
     def after_sum(self, records: int, weights: Tensor | None) -> None:
         """Refuse the batch if a claim is not what the record alone says."""
-        tape, state, model = self._tape, self._state, self._model
-        if tape is None or state is None or model is None:
+        batch, model = self._batch, self._model
+        if batch is None or model is None:
             return
         self.stop()
+        tape = batch.tape
         if tape.large:  # the step is over, and what it left behind must not be held beside what comes
             return_freed_memory()
         try:
             if not tape.backwards or tape.too_long:
                 self._judge.refuse(UNJUDGED)
                 return
-            runs = SingleRecordRuns(tape, self._clipped, model, state)
+            runs = SingleRecordRuns(tape, self._clipped, model, batch.state)
             with self._while_judging():
-                if self._claims:
-                    self._judge.judge(runs, self._claims, padded=weights is not None)
-                else:
-                    self._judge.judge_made_up(runs, alone=self._alone)
-            self._written.update(self._changed)
+                self._judge.judge(runs, batch.claims, alone=batch.alone, padded=weights is not None)
+            self._written.update(batch.written)
             self._left = [weakref.ref(x) for x in [*tape.given, *self._judge.earlier]]
         finally:
             self.end()
 
     def listen_on(self) -> None:
         """A verified batch had its step: hear what the loop makes of it until the next one."""
-        if self._left and self._model is not None:
-            batch = [x for x in (ref() for ref in self._left) if x is not None]
-            self._left, self._after = [], Afterwards(self._model, batch)
+        if self._left:
+            self._after = Afterwards(x for x in (ref() for ref in self._left) if x is not None)
+            self._left = []
             self._after.__enter__()
 
     def end(self) -> None:
         """Let go of everything that was held for a batch."""
-        if self._after is not None:
+        if self._after is not None and self._tensors is not None:
             self._after.finish()
             sweep()
             self._judge.note_made(self._after.made)
-            self._late, self._after = self._after.written, None
-        if self._tape is not None:
-            self._stop_writing()
-            large = self._tape.large
-            self._tape = self._state = self._owners = None
-            self._claims = []
+            self._late = [name for x in self._after.written if (name := self._tensors.name_of(x)) is not None]
+            self._after = None
+        if self._batch is not None:
+            self.stop()
+            large, self._batch = self._batch.tape.large, None
             if large:
                 return_freed_memory()
