@@ -40,7 +40,7 @@ from discreet.events import Selected
 __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
-_EVERY = 6  # of the orders of a Rényi curve is asked for its delta
+_EVERY = 4  # of the orders of a Rényi curve is asked for its delta
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 
 
@@ -163,7 +163,7 @@ class Runs:
 
 
 def _chords(account: Account, rises: Array) -> Array:
-    """Delta at log(1 + r), at most: chords between every sixth r, above which it lies, being convex in e^ε."""
+    """Delta at log(1 + r), at most: chords between every fourth r, above which it lies, being convex in e^ε."""
     at = np.sort(rises)
     at = at[np.unique(np.append(np.arange(0, len(at), _EVERY), len(at) - 1))]
     deltas = [account.delta(math.log1p(rise) * (1 - 1e-12)) for rise in at]
