@@ -22,6 +22,7 @@ BUILD = ROOT / "build"
 # torch is pinned because a plain range would pull CUDA.
 REQUIREMENTS = {
     "accounting": ("dp-accounting==0.6.0", "prv-accountant==0.2.0", "opacus==1.6.0", "torch==2.13.0", "mpmath==1.3.0"),
+    "allocation": ("jax-privacy==2.0.0", "numpy>=2.0"),
     "dpmm": ("dpmm==0.1.9",),
     "linear": ("diffprivlib==0.6.6", "scikit-learn==1.7.2"),
     "models": ("diffprivlib==0.6.6", "scikit-learn==1.7.2", "interpret-core==0.7.8", "statsmodels==0.14.5"),

@@ -22,7 +22,7 @@ from searches._progress import with_progress
 
 __all__ = ["check", "main"]
 
-_NORMALS = 1_000_000  # a direction and pass: what a seed may draw
+_NORMALS = 400_000  # a direction and pass: what a seed may draw
 _LOG_ALARM = math.log(2 / 1e-9)
 _CASES = 12
 

@@ -13,9 +13,10 @@ from scipy.stats import gamma, norm
 import discreet as dp
 from discreet import events as ev
 from discreet.accounting.allocation import Allocated, Allocation
+from discreet.accounting.allocation_balance import balance, moments
 from discreet.accounting.allocation_cells import LatticeCells
 from discreet.accounting.allocation_lattice import _merge_few, power
-from discreet.accounting.allocation_ratio import FAST, SHARP, spread_ratio
+from discreet.accounting.allocation_ratio import FAST, SHARP, Precision, spread_ratio
 from discreet.accounting.contraction import contract_atoms
 from discreet.accounting.kept_shapes import majorants
 from discreet.accounting.neighbours import resolve
@@ -100,6 +101,20 @@ def test_small_noise_is_priced_from_both_sides(count, width):
     """Rows contracted one by one lost 2e-3 of epsilon, and 1e-2 at 10⁵; first points of rows 1e-5; coarse rows 5e-4."""
     low, high = dp.epsilon_bounds(bins(count, 0.5) * 10, 1e-5)
     assert 0 < low <= high <= low * (1 + width)
+
+
+@pytest.mark.parametrize(("sigma", "count"), [(2.0, 10**5), (4.0, 10**4), (20.0, 10**5), (1.0, 10**5)])
+def test_many_bins_and_much_noise_are_priced_from_both_sides(sigma, count):
+    """Tails known to 1e-12 gave 10⁵ bins 4e-4 of epsilon; ends of transforms kept the lattice coarse."""
+    low, high = dp.epsilon_bounds(bins(count, sigma) * 10, 1e-5)
+    assert 0 < low <= high <= low * (1 + 6e-5)
+
+
+def test_a_law_of_much_noise_whose_lower_end_is_moved_up_stays_one():
+    """A coarse row's first point may be before the start, which a cut at it does not move down."""
+    law = Allocated(10**5, GaussianShift(1 / 4)).law(Precision(exact=False, cut=1e-30, columns=2048), above=True)[0]
+    points, masses = law.atoms()
+    assert masses @ points == pytest.approx(10**5, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -325,14 +340,41 @@ def test_a_law_that_lies_on_few_points_of_a_coarse_row_is_merged_whole():
     assert len(_merge_few(row, 0)[0]) == 8
 
 
-def test_cells_are_known_as_well_as_tails_are_and_not_as_each_cell_is():
-    """A cell has 1e-4 of all mass, so its own error is some 1e-11 of it, and 10⁵ bins would have 1e-6 too much mass."""
+@pytest.mark.parametrize(("sigma", "bins"), [(1.0, 10**5), (4.0, 10**5), (0.5, 1000)])
+def test_mass_and_mean_of_a_sum_are_exact_though_no_tail_is(sigma, bins):
+    """Each tail is wrong by some 1e-13: with 10⁵ bins a law had 2e-7 too much mass, and 4e-4 of epsilon at noise 4."""
+    variances = []
     for above in (True, False):
-        law, wrong = Allocated(10**5, GaussianShift(1.0)).law(FAST, above=above)
+        law, wrong = Allocated(bins, GaussianShift(1 / sigma)).law(FAST, above=above)
         points, masses = law.atoms()
         assert wrong < 1e-12
-        assert 0 < (masses.sum() - 1) * (1 if above else -1) < 1e-7
-        assert masses @ points == pytest.approx(10**5, rel=1e-7)
+        assert masses.sum() == pytest.approx(1, abs=1e-12)
+        assert masses @ points == pytest.approx(bins, rel=1e-12)
+        variances.append(float(masses @ (points / bins - 1) ** 2))
+    truth = math.expm1(1 / sigma**2) / bins
+    assert variances[1] <= truth * (1 + 1e-9) <= variances[0] * (1 + 2e-9)
+    assert variances[0] - variances[1] <= 1e-4 * truth
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_a_law_has_too_much_is_taken_away_above_all_it_is_above(seed):
+    """A law, and one with some more mass anywhere, or less: made as heavy, with its mean, it keeps the order."""
+    rng, columns = np.random.default_rng(seed), 512
+    numbers = np.array([np.arange(columns, dtype=float), 2.0 * np.arange(columns)])
+    law = np.zeros((2, columns))
+    law[0] = np.exp(-(((np.arange(columns) - rng.uniform(100, 400)) / rng.uniform(10, 60)) ** 2))
+    law[1, columns // 2 :] = 1e-3 * rng.exponential(size=columns // 2)
+    more = law + np.where(law > 0, 1e-9 * rng.exponential(size=law.shape), 0.0) * rng.integers(0, 2, law.shape)
+    for one, other in ((law, more), (more, law)):
+        side, changed = (1 if other is more else -1), balance(numbers, other, *moments(numbers, one))
+        assert (changed != other).any()
+        for got, wanted in zip(moments(numbers, changed), moments(numbers, one), strict=True):
+            assert float(got / wanted) == pytest.approx(1, abs=1e-15)
+        for strike in np.linspace(0, 2 * columns, 201):
+            for sign in (1, -1):
+                payoff = np.maximum(sign * (numbers - strike), 0)
+                gain = side * float(((changed - one) * payoff).astype(np.longdouble).sum())
+                assert gain >= -1e-14 * float((one * payoff).sum() + (one * numbers).sum())
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -23,10 +23,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy import fft
 
+from discreet.accounting.allocation_balance import balance, moments
 from discreet.accounting.allocation_cells import LatticeCells
 from discreet.accounting.arrays import Array
 from discreet.accounting.contraction import contract
@@ -34,8 +37,13 @@ from discreet.errors import NotCertified
 
 __all__ = ["Blocks", "power"]
 
+Moments: TypeAlias = tuple[np.longdouble, np.longdouble]
+
 _UNIT = 2.0**-53
 _MOST_ROWS = 400
+_TILTS = 1.5 * np.arange(1, 9)  # over a deviation: of normal tails to 1e-31
+_RARE = 1e-10  # of the mean: what one term this large has, to which all others may be added by their mean
+_LITTLE = 1e-12  # of a row, which is added at the mean
 _FEW = 8  # columns of a row that are merged at one point before they are halved
 
 
@@ -57,12 +65,15 @@ class Blocks:
     mean: float
     lost: float = 0.0
     lost_mean: float = 0.0
+    known: Moments | None = None  # mass and first moment, where the masses were made to have them
 
-    @property
+    @cached_property
     def _numbers(self) -> Array:
         """Where the masses are, in units and in the rows' shape."""
         rows, columns = self.masses.shape
-        return np.array([(self.start >> r) * 2.0**r + 2.0**r * np.arange(columns) for r in range(rows)])
+        widths = 2.0 ** np.arange(rows)
+        firsts = np.array([float((self.start >> r) << r) for r in range(rows)])
+        return firsts[:, None] + widths[:, None] * np.arange(columns)
 
     @property
     def _occupied(self) -> tuple[Array, Array, Array]:
@@ -86,14 +97,14 @@ class Blocks:
         rows = max(len(x.masses), len(y.masses))
         a, b = _with_rows(x.masses, rows), _with_rows(y.masses, rows)
         if x is y:
-            below, small = x._below(a)
+            below, small = x._below(a, x._shares)
             sums, merged = self._convolve(a, a + 2 * below), [(2 * a, *small)]
         else:
-            below_x, small_x = x._below(a)
-            below_y, small_y = y._below(b)
+            below_x, small_x = x._below(a, y._shares)
+            below_y, small_y = y._below(b, x._shares)
             sums = self._convolve(a, b + below_y) + self._convolve(b, below_x)
             merged = [(a, *small_y), (b, *small_x)]
-        return replace(
+        total = replace(
             self,
             unit=unit,
             start=x.start + y.start,
@@ -101,15 +112,40 @@ class Blocks:
             if self.above
             else _contract_sums(sums, merged, x.start, y.start),
             mean=x.mean + y.mean,
+            known=None,
             lost=x.lost + y.lost,
             lost_mean=x.lost_mean + x.lost * y.mean + y.lost_mean + y.lost * x.mean,
-        )._trimmed()
+        )
+        if self.above and not self.exact:
+            total = replace(total, masses=np.minimum(total.masses, _chernoff(x, y, total._numbers)))
+        (mass_x, moment_x), (mass_y, moment_y) = x._moments, y._moments
+        return total.balanced(mass_x * mass_y, mass_x * moment_y + moment_x * mass_y)._trimmed()
 
-    def _below(self, rows: Array) -> tuple[Array, tuple[Array, Array]]:
+    @property
+    def _shares(self) -> list[float]:
+        """Of the mean, what each row and those after it have."""
+        weights = (self.masses * self._numbers).sum(axis=1)[::-1]
+        return (self.unit * np.cumsum(weights)[::-1] / self.mean).tolist()
+
+    def balanced(self, mass: np.longdouble, moment: np.longdouble) -> Blocks:
+        """The law with that mass and first moment."""
+        masses = balance(self._numbers, self.masses, mass, moment / self.unit)
+        return replace(self, masses=masses, known=None if masses is self.masses else (mass, moment))
+
+    @property
+    def _moments(self) -> Moments:
+        """Mass and first moment."""
+        if self.known is not None:
+            return self.known
+        mass, moment = moments(self._numbers, self.masses)
+        return mass, moment * self.unit
+
+    def _below(self, rows: Array, shares: list[float]) -> tuple[Array, tuple[Array, Array]]:
         """All mass of the rows before each, on its points; and what is merged at one point, as masses and columns.
 
         The law of what is small against a row's spacing cannot be contracted onto its few first points: it is merged at
-        its mean, wherever that is.
+        its mean, wherever that is; and so is everything where what it is added to has little of the mean there and in
+        all later rows: ``shares``.
         """
         result, (mass, weight) = np.zeros_like(rows), (np.zeros(len(rows)), np.zeros(len(rows)))
         for r in range(1, len(rows)):
@@ -118,7 +154,7 @@ class Blocks:
             if self.above:
                 halved, at = self._halved(row, first), 0
             else:
-                few, halved = _merge_few(row, first)
+                few, halved = _merge_few(row, first) if r < len(shares) and shares[r] > _RARE else (row, row[:0])
                 mass[r] = mass[r - 1] + few.sum()
                 weight[r] = weight[r - 1] / 2 + (few @ (first + np.arange(len(few)))) / 2
                 at = (first + len(few)) // 2 - (self.start >> r)
@@ -170,12 +206,12 @@ class Blocks:
                 rows[0, : len(halved)] += halved
             else:
                 rows = _contract_first(law.masses[0], rows, law.start)
-            law = replace(law, unit=2 * law.unit, start=law.start >> 1, masses=rows)
+            law = replace(law, unit=2 * law.unit, start=law.start >> 1, masses=rows, known=None)
         return law
 
     def _trimmed(self) -> Blocks:
         """Without the ends where next to nothing lies; the start moves up, so that fine points are where mass is."""
-        law = self._without_top()._without_bottom()
+        law = self._without_top()._without_bottom()._on_finest_rows()
         if len(law.masses) > _MOST_ROWS:
             raise NotCertified(f"a sum of ratios spans more than {_MOST_ROWS} octaves.")
         return law
@@ -193,7 +229,7 @@ class Blocks:
             raise NotCertified("nothing of a sum of ratios is left.")
         first = min(int(np.searchsorted(np.cumsum(masses), self.cut)), len(masses) - 1)
         base, places = int(rows[first:].min()), self._numbers
-        start = int(numbers[first]) >> base
+        start = max(int(numbers[first]), self.start) >> base  # a coarse row begins before the start
         fresh, lost, lost_mean = np.zeros_like(self.masses[base:]), 0.0, 0.0
         for r, row in enumerate(self.masses):
             gone = (start >> (r - base)) - (self.start >> r) if r >= base else len(row)
@@ -202,6 +238,34 @@ class Blocks:
             if r >= base:
                 fresh[r - base, : len(row) - gone] = row[gone:]
         return replace(self._without(fresh, lost, lost_mean), unit=self.unit * 2.0**base, start=start)
+
+    @property
+    def _spread_out(self) -> tuple[float, float]:
+        """About the mean and the variance, in units."""
+        numbers = self._numbers
+        mean = float((self.masses * numbers).sum())
+        return mean, float((self.masses * (numbers - mean) ** 2).sum())
+
+    def _log_transforms(self, deviation: float) -> Array:
+        """log E exp(-τ(n - start)/deviation), n a point's number, for every tilt τ, rounded up."""
+        decay = np.exp(-(self._numbers - self.start) / deviation * _TILTS[0])
+        few = decay > 1e-20
+        decay, tilted = decay[few], self.masses[few]
+        rest, sums = float(self.masses.sum() - tilted.sum()), []
+        for _ in _TILTS:
+            tilted = tilted * decay
+            sums.append(float(tilted.sum()))
+        return np.log(np.array(sums) + max(rest, 0.0) * 1e-20 ** np.arange(1, len(sums) + 1)) + 1e-9
+
+    def _on_finest_rows(self) -> Blocks:
+        """The same law, with what a row has among the points of the row before it there."""
+        masses, columns = self.masses.copy(), self.masses.shape[1]
+        for r in range(len(masses) - 1, 0, -1):
+            odd = (self.start >> (r - 1)) & 1
+            stop = (columns - (((self.start >> (r - 1)) + columns) & 1) + odd) // 2
+            masses[r - 1, odd : 2 * stop - odd : 2] += masses[r, odd:stop]
+            masses[r, odd:stop] = 0.0
+        return replace(self, masses=masses)
 
     def _without(self, masses: Array, lost: float, lost_mean: float) -> Blocks:
         return replace(
@@ -223,6 +287,27 @@ def power(law: Blocks, count: int) -> Blocks:
             assert total is not None
             return total
         law = law + law
+
+
+def _chernoff(x: Blocks, y: Blocks, numbers: Array) -> Array:
+    """What the sum of two laws can have at most at each of its points (infinity above its mean), by Chernoff's bound.
+
+    Errors of a transform are as large in the lower tail as elsewhere, and would keep a lattice fine where nothing is.
+    Spreads move what is r rows up by less than four of that row's points, and it is half a row, but for four points,
+    away from the start: by at most 4, or 10/columns of the distance of where it goes to (columns ≥ 512).
+    """
+    laws = [x, x] if x is y else [x, y]
+    means, variances = zip(*(law._spread_out for law in laws), strict=True)
+    deviation, start = math.sqrt(sum(variances)), float(numbers[0, 0])
+    logs = sum(law._log_transforms(deviation) for law in ([x] if x is y else laws)) * (2 if x is y else 1)
+    left = numbers < sum(means)
+    n = (numbers[left] - start) * (1 + 10 / numbers.shape[1]) + 4
+    bounds = np.full(len(n), 1e-9)
+    for tilt, log in zip(_TILTS, logs, strict=True):
+        np.minimum(bounds, tilt / deviation * n + log, out=bounds)
+    result = np.full(numbers.shape, np.inf)
+    result[left] = np.exp(bounds)
+    return result
 
 
 def _support(a: Array, b: Array) -> Array:
@@ -272,7 +357,7 @@ def _merge_few(row: Array, first: int) -> tuple[Array, Array]:
         mean = (few @ columns) / max(float(few.sum()), 1e-300)
         left_out = 1 - (few.sum() + others.sum()) / max(float(row.sum()), 1e-300)
         choices.append((left_out + few @ (columns - mean) ** 2 / len(row) ** 2, count, few, others))
-        if left_out <= 1e-12:
+        if left_out <= _LITTLE:
             break
     return min(choices, key=lambda choice: choice[:2])[2:]
 

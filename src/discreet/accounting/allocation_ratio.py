@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.accounting.allocation_balance import SLIP
 from discreet.accounting.allocation_lattice import Blocks
 from discreet.accounting.arrays import Array
 from discreet.accounting.pld.lattice import cells, slip
@@ -42,7 +43,7 @@ class Precision:
     columns: int
 
 
-FAST = Precision(exact=False, cut=1e-30, columns=8192)
+FAST = Precision(exact=False, cut=1e-25, columns=8192)
 SHARP = Precision(exact=True, cut=1e-90, columns=2048)
 COARSE = Precision(exact=False, cut=1e-30, columns=1024)
 WIDE = Precision(exact=True, cut=1e-200, columns=512)
@@ -84,8 +85,8 @@ def _blocks(unit: float, masses: Array, precision: Precision, *, above: bool, lo
     return Blocks(unit, 0, table, above, precision.exact, cut, 1.0, *lost)
 
 
-def _cells_from(pair: Pair, edges: Array) -> tuple[Array, Array, tuple[float, float]]:
-    """P- and Q-mass up to the first edge, then between edges; and what is left out.
+def _cells_from(pair: Pair, edges: Array) -> tuple[Array, Array, tuple[float, float], float]:
+    """P- and Q-mass up to the first edge, then between edges; what is left out, and what that may be wrong by.
 
     Left out are cells that may be rounding alone: between the atoms of a discrete pair.
     """
@@ -93,28 +94,51 @@ def _cells_from(pair: Pair, edges: Array) -> tuple[Array, Array, tuple[float, fl
     relative = p_error / np.maximum(p, _TINY) + q_error / np.maximum(q, _TINY)
     some = (p > _TINY) & (q > _TINY) & (relative < _KNOWN)
     lost = float((p + p_error)[~some].sum()), float((q + q_error)[~some].sum())
+    unknown = float((p_error + q_error)[~some].sum())
     p_head, q_head = pair.heads(edges[:1])
-    return np.append(p_head, np.where(some, p, 0.0)), np.append(q_head, np.where(some, q, 0.0)), lost
+    return np.append(p_head, np.where(some, p, 0.0)), np.append(q_head, np.where(some, q, 0.0)), lost, unknown
 
 
-def _wrong(pair: Pair, edges: Array, moved: Array, spare: float = 0.0) -> float:
-    """The relative error of a law of cells up to each edge: E(ℓ - k)₊, E(k - ℓ)₊, mass and mean are that well known.
+@dataclass(frozen=True)
+class _Errors:
+    """What E(ℓ - k)₊, and what E(k - ℓ)₊, may be wrong by at edges k, of a law of cells up to each edge.
 
     A cell's error is large against its mass, but neighbours' cancel: sums of cells are differences of two tails.
     ``moved`` is by how much each cell's P-mass was changed. At a point between two edges a contraction is at most what
     the farther one's tail says, so its errors are no larger than those at edges.
     """
-    strikes = np.exp(edges)
-    (p_up, q_up), (p_down, q_down) = pair.tails(edges), pair.heads(edges)
-    with np.errstate(under="ignore"):
-        above = 4 * (slip(p_up) + strikes * slip(q_up)) + np.cumsum(moved[::-1])[::-1]
-        below = 4 * (slip(p_down) + strikes * slip(q_down)) + np.cumsum(moved)
-        errors = np.append(np.maximum(above - spare, 0.0), below)
-        sizes = np.append(np.maximum(p_up, 2 * p_up - strikes * q_up), np.maximum(p_down, strikes * q_down))
-    wrong = float(np.divide(errors, sizes, out=np.where(errors > 0, np.inf, 0.0), where=sizes > 0).max())
-    if wrong > _KNOWN:
-        raise NotCertified("the tails of one batch's ratio are not known well enough for a law of their sum.")
-    return wrong + 64 * _UNIT  # and what additions do to points
+
+    above: Array
+    below: Array
+    sizes: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, pair: Pair, edges: Array, moved: Array) -> _Errors:
+        strikes = np.exp(edges)
+        (p_up, q_up), (p_down, q_down) = pair.tails(edges), pair.heads(edges)
+        with np.errstate(under="ignore"):
+            above = 4 * (slip(p_up) + strikes * slip(q_up)) + np.cumsum(moved[::-1])[::-1]
+            below = 4 * (slip(p_down) + strikes * slip(q_down)) + np.cumsum(moved)
+            sizes = np.maximum(p_up, 2 * p_up - strikes * q_up), np.maximum(p_down, strikes * q_down)
+        return cls(above, below, sizes)
+
+    def relative_to(self, sizes: tuple[Array, Array], spare: tuple[Array | float, Array | float]) -> float:
+        """The largest of the errors, but for what is spared, against the sizes."""
+        errors = np.maximum(np.concatenate([self.above - spare[0], self.below - spare[1]]), 0.0)
+        every = np.concatenate(sizes)
+        return float(np.divide(errors, every, out=np.where(errors > 0, np.inf, 0.0), where=every > 0).max())
+
+    def wrong(self, spare: float = 0.0) -> float:
+        """The relative error of masses and points together."""
+        return self.relative_to(self.sizes, (spare, 0.0)) + 64 * _UNIT  # and what additions do to points
+
+
+def _prices(points: Array, masses: Array) -> tuple[Array, Array]:
+    """E(X - k)₊ and E(k - X)₊ at every point, of X with those masses there."""
+    gaps = np.diff(points)
+    calls = np.append(np.cumsum((np.cumsum(masses[::-1])[-2::-1] * gaps)[::-1])[::-1], 0.0)
+    puts = np.append(0.0, np.cumsum(np.cumsum(masses)[:-1] * gaps))
+    return calls * (1 - 1e-9), puts * (1 - 1e-9)  # of some 10^5 additions
 
 
 def spread_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Blocks, float]:
@@ -122,19 +146,46 @@ def spread_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Blocks, f
     unit, rows = _frame(pair, bins, precision)
     points = _points(unit, rows, precision.columns)
     edges = np.log(points[1:])
-    p, q, lost = _cells_from(pair, edges)
-    beyond = pair.tails(edges[-1:])
-    p_lost, q_lost = (float(x[0]) * (1 + 1e-9) + 1e-240 + y for x, y in zip(beyond, lost, strict=True))
+    p, q, lost, unknown = _cells_from(pair, edges)
+    beyond = [float(tail[0]) for tail in pair.tails(edges[-1:])]
+    p_gone, q_gone = (x + y for x, y in zip(beyond, lost, strict=True))
+    least = at_zero = max(1e-15 * precision.cut, 1e-230)
     if precision is WIDE:  # ratios below the first point would be spread to zero
-        p_lost, q_lost, q[0] = p_lost + float(p[0]), q_lost + float(q[0]), 0.0
+        p_gone, q_gone, q[0], at_zero = p_gone + float(p[0]), q_gone + float(q[0]), 0.0, 0.0
     gaps = np.diff(points)
     means = np.divide(p, q, out=points[:-1].copy(), where=q > 0)
     shares = (means - points[:-1]) / gaps
     inside = np.clip(shares, 0.0, 1.0)
-    wrong = _wrong(pair, edges, np.abs(shares - inside) * q * gaps, 1e-9 * float(beyond[0][0]) + 1e-240)
-    q = q * (1 + wrong)
+    errors = _Errors.of(pair, edges, np.abs(shares - inside) * q * gaps)
     masses = np.append(q * (1 - inside), 0.0) + np.append(0.0, q * inside)
-    return _blocks(unit, masses, precision, above=True, lost=(q_lost, p_lost)), wrong
+    spare = 1e-9 * beyond[0] + 1e-240
+    p_lost, q_lost = p_gone + spare, q_gone * (1 + 1e-9) + (least - at_zero) + 1e-240
+    prices = _prices(points, masses)
+    wrong, balanced = _choose(
+        errors.relative_to((prices[0][1:], prices[1][1:]), (spare, least * points[1:])),
+        errors.wrong(spare),
+        bins,
+        known=unknown + float(slip(np.array([p_gone]))[0]) <= SLIP,
+    )
+    masses = masses * (1 + wrong)
+    masses[0] += at_zero
+    law = _blocks(unit, masses, precision, above=True, lost=(q_lost, p_lost))
+    if not balanced:
+        return law, wrong
+    one = np.longdouble(1)
+    return law.balanced(one - q_gone, one - p_gone), 64 * _UNIT + bins * SLIP
+
+
+def _choose(alone: float, with_points: float, bins: int, *, known: bool) -> tuple[float, bool]:
+    """By how much masses are multiplied, and whether mass and mean are made exact then, if those are known.
+
+    Else points move too, and the sum of all bins has so much more mass. The smaller one counts.
+    """
+    balanced = known and alone <= bins * with_points
+    wrong = alone if balanced else with_points
+    if wrong > _KNOWN:
+        raise NotCertified("the tails of one batch's ratio are not known well enough for a law of their sum.")
+    return wrong, balanced
 
 
 def contracted_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Blocks, float]:
@@ -150,8 +201,8 @@ def contracted_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Block
     gaps = np.diff(points)
     bounds = np.log(points[:-1] + gaps / 2)
     p_head, q_head = pair.heads(bounds)
-    start = int(np.argmax((p_head <= points[:-1] * q_head) & (q_head > _TINY)))
-    p, q, _ = _cells_from(pair, bounds[start:])
+    start = int(np.argmax((p_head <= points[:-1] * q_head) & (q_head > max(1e-15 * precision.cut, _TINY))))
+    p, q, _, _ = _cells_from(pair, bounds[start:])
     gap, excess = gaps[start:], p - points[start:-1] * q
     from_left, from_right = np.maximum(excess, 0.0)[1:] / gap[:-1], np.maximum(-excess, 0.0) / gap
     masses = q + from_right
@@ -160,7 +211,31 @@ def contracted_ratio(pair: Pair, bins: int, precision: Precision) -> tuple[Block
     masses[-1] = 0.0  # its own neighbour is beyond the lattice
     if start == 0 or excess[0] > 0 or float(masses.min()) < -1e-15 * float(masses.max()):
         raise NotCertified("the ratio of one batch takes too few values for a contraction onto the lattice.")
-    wrong = _wrong(pair, bounds[start:], np.zeros(len(masses)))
+    masses, errors = np.maximum(masses, 0.0), _Errors.of(pair, bounds[start:], np.zeros(len(masses)))
+    short, alone = _shortened(pair, points[start:-1], bounds[start:], masses, errors, precision)
+    known = float(slip(np.array([pair.infinity]))[0]) <= SLIP
+    wrong, balanced = _choose(alone, errors.wrong(), bins, known=known)
     whole = np.zeros(len(points))
-    whole[start:-1] = np.maximum(masses, 0.0) * (1 - wrong)
-    return _blocks(unit, whole, precision, above=False, lost=(0.0, 0.0)), wrong
+    whole[start:-1] = (short if balanced else masses) * (1 - wrong)
+    law = _blocks(unit, whole, precision, above=False, lost=(0.0, 0.0))
+    if not balanced:
+        return law, wrong
+    one = np.longdouble(1)
+    return law.balanced(one, one - pair.infinity), 64 * _UNIT + bins * SLIP
+
+
+def _shortened(
+    pair: Pair, points: Array, edges: Array, masses: Array, errors: _Errors, precision: Precision
+) -> tuple[Array, float]:
+    """The masses of a contraction without its last ones, so that their calls may spare what errors are there; and the
+    relative error of what is left.
+
+    A tangent at an edge counts at the points on both sides of it.
+    """
+    end = int(np.argmax(pair.tails(edges)[0] <= precision.cut**0.9 + pair.infinity)) or len(masses)
+    short = np.where(np.arange(len(masses)) < end, masses, 0.0)
+    calls, puts = _prices(points, short)
+    spare = float(_prices(points, masses)[0][min(end, len(masses) - 1)])
+    after, before = np.append(calls[1:], 0.0)[:end], np.append(puts[1:2], puts[1:])[:end]
+    kept = _Errors(errors.above[:end], errors.below[:end], errors.sizes)
+    return short, kept.relative_to((after, before), (spare, 0.0))

@@ -81,10 +81,13 @@ class Tightest:
 
     @cached_property
     def _others(self) -> list[Account]:
-        """All that can price the event; of one leaf run once, sums only where nothing else can: they are made of it."""
+        """All that can price the event; of one leaf run once, no sum but the optimal one, which none is below.
+
+        That one counts beside curves at deltas near one: a guarantee at a smaller delta says more of them than curves.
+        """
         curves, parts = self._able("gdp", "rdp", "zcdp"), self._resolved.parts
         alone = len(parts) == 1 and isinstance(parts[0], Leaf) and parts[0].count == 1
-        return curves if alone and curves else curves + self._able("optimal", "advanced", "basic")
+        return curves + self._able("optimal", *(() if alone and curves else ("advanced", "basic")))
 
     def _able(self, *names: str) -> list[Account]:
         """Those of the named accounts that can price every leaf."""

@@ -40,6 +40,7 @@ from discreet.events import Selected
 __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
+_EVERY = 6  # of the orders of a Rényi curve is asked for its delta
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
 
 
@@ -154,11 +155,22 @@ class Runs:
         Theorem 2; for Poisson Theorem 6, with exp(-m) for the runs that never happen, which its bound must cover too.
         """
         if math.isinf(self.shape):
-            slopes = np.array([account.delta(math.log1p(1 / (order - 1)) * (1 - 1e-12)) for order in orders])
+            slopes = _chords(account, 1 / (orders - 1))
             return own + (self.mean * slopes + math.log(self.mean + math.exp(-self.mean)) / (orders - 1)) * _UP
         rarity = math.log1p(self.odds)  # log 1/γ
         best = float(np.min((1 - 1 / known) * all_of_them + rarity / known))
         return own + ((1 + self.shape) * best + math.log(self.mean) / (orders - 1)) * _UP
+
+
+def _chords(account: Account, rises: Array) -> Array:
+    """Delta at log(1 + r), at most: chords between every sixth r, above which it lies, being convex in e^ε; and between
+    all around one, where those are far apart.
+    """
+    at = np.sort(rises)
+    far, last = (at > 0.3) & (at < 5.0), np.arange(len(at)) == len(at) - 1
+    at = at[(np.arange(len(at)) % _EVERY == 0) | far | last]
+    deltas = [account.delta(math.log1p(rise) * (1 - 1e-12)) for rise in at]
+    return np.asarray(np.interp(rises, at, deltas))
 
 
 def _log_rise(x: float) -> float:

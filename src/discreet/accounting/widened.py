@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from scipy.optimize import brentq
+
 from discreet.accounting.outward import FLOOR, growth, share, times
 from discreet.accounting.views import Account, solve_epsilon
 
@@ -34,8 +36,31 @@ class Grouped:
         if delta >= 1:
             return 0.0
         pure = times(self._one.epsilon(0.0), self._size)
+        if self.inverts and delta > 0:
+            return min(pure, self._epsilon_by_epsilons(delta))
         least = times(self._one.delta(share(_FAR, self._size)), self._size)
         return pure if delta == 0 or least > delta else min(pure, solve_epsilon(self.delta, delta))
+
+    def _epsilon_by_epsilons(self, delta: float) -> float:
+        """k·e for the smallest e that is at least one record's epsilon at δ/(1 + … + e^((k-1)e)): no delta is asked."""
+
+        def lack(e: float) -> float:
+            at_most = self._one.epsilon(delta / growth(e, self._size) * (1 - 1e-12))
+            return min(at_most - e, e + 1.0)
+
+        most = share(_FAR, self._size)
+        low = self._one.epsilon(share(delta, self._size))
+        if low > most:
+            return math.inf
+        high = max(low, 1e-60)
+        while lack(high) > 0:
+            low, high = high, 2 * high
+            if high > most:
+                return math.inf
+        e, move = (float(brentq(lack, low, high, xtol=1e-13 * high, rtol=1e-13)) if low < high else high), 1e-13 * high
+        while lack(e) > 0:  # only the safe side counts
+            e, move = e + move, 2 * move
+        return times(e, self._size)
 
     def delta(self, epsilon: float) -> float:
         """Upper bound."""
