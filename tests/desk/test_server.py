@@ -18,7 +18,14 @@ from discreet.desk.service import MOST_WAITING
 from tests.desk.desks import BY_WARD, COUNT, LARGE, Running, ask
 
 ROLES = ("analyst", "owner", "officer")
-BODIES: dict[str | None, Any] = {"DeskQuestion": COUNT.to_dict(), "Decision": {"why": ""}, None: None}
+BODIES: dict[str | None, Any] = {
+    "DeskQuestion": COUNT.to_dict(),
+    "Decision": {"why": ""},
+    "NewPerson": {"name": "described", "role": "analyst", "shares": {"visits": {"epsilon": 1.0}}},
+    "Days": {"days": 1},
+    "Raise": {"why": "described", "epsilon": 0.1},
+    None: None,
+}
 VALUES = {"name": "visits", "key": "none", "number:int": "999", "decision": "approve"}
 
 

@@ -176,6 +176,16 @@ class DeskState:
             return None
         return Person(row.name, row.role, tuple(json.loads(row.datasets)))
 
+    def person(self, name: str) -> Person | None:
+        """The person of that name."""
+        return next((each for each in self.people() if each.name == name), None)
+
+    def token_count(self, name: str) -> int:
+        """How many tokens of a person have not expired."""
+        with self._transaction(write=False) as connection:
+            rows = connection.execute(sa.select(_tokens.c.expires).where(_tokens.c.person == name)).all()
+        return sum(datetime.fromisoformat(row.expires) > self._clock() for row in rows)
+
     def people(self) -> list[Person]:
         """Everybody, by name."""
         with self._transaction(write=False) as connection:

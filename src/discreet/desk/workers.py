@@ -46,7 +46,7 @@ class Workers:
     """So many processes, each with a thread of the server that speaks to it and to nobody else."""
 
     def __init__(
-        self, number: int, datasets: Mapping[str, tuple[str, str]], memory: float, *, unconfined: bool = False
+        self, number: int, datasets: Mapping[str, tuple[str | None, ...]], memory: float, *, unconfined: bool = False
     ) -> None:
         self._arguments = (dict(datasets), memory, unconfined)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
@@ -56,12 +56,13 @@ class Workers:
         for thread in self._threads:
             thread.start()
         self.facts: Mapping[str, Any] = {}
+        self.places: Mapping[str, str | None] = {}  # what databases call their tables
         for _ in self._threads:
             start = self._starts.get()
             if isinstance(start, Exception):
                 self.close()
                 raise start
-            self.facts = start
+            self.facts, self.places = start["ready"], start["places"]
 
     def put(self, job: Job) -> None:
         """Queue a job: the first worker that is free takes it up."""
@@ -108,7 +109,7 @@ class _Worker:
         return self._process is not None and bool(self._process.is_alive())
 
     def start(self) -> Mapping[str, Any]:
-        """A new process, when it has opened the data: what is public of them."""
+        """A new process, when it has opened the data: what is public of them, and what they call themselves."""
         self.kill()
         context = get_context("spawn")
         self._pipe, other = context.Pipe()
@@ -120,8 +121,7 @@ class _Worker:
             self.kill()
             reason = "it did not start" if message is None else message.get("failed")
             raise DiscreetError(f"A worker cannot open the data: {reason}")
-        ready: Mapping[str, Any] = message["ready"]
-        return ready
+        return message
 
     def ask(self, job: Job) -> dict[str, Any] | None:
         """The worker's last word about a question; none if it had none before the deadline, and was ended."""
