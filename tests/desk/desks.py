@@ -99,11 +99,13 @@ class Running:
     numbers: Iterator[int] = field(default_factory=itertools.count)
     clients: list[httpx.Client] = field(default_factory=list)
 
-    def person(self, role: str = "analyst", *, epsilon: float | None = 10.0, days: float = 90.0) -> tuple[str, str]:
+    def person(
+        self, role: str = "analyst", *, epsilon: float | None = 10.0, delta: float = 0.0, days: float = 90.0
+    ) -> tuple[str, str]:
         """A new person: name and token; an analyst has a sub-book."""
         name = f"{role}{next(self.numbers)}"
         if epsilon is not None:
-            self.service.books["visits"].sub(name, epsilon=epsilon)
+            self.service.books["visits"].sub(name, epsilon=epsilon, delta=delta)
         return name, self.service.state.add_person(name, role, ("visits",), days=days)
 
     def client(self, role: str = "analyst", **options: Any) -> httpx.Client:

@@ -215,7 +215,9 @@ def test_what_cannot_be_kept_does_not_leave(desk: Running, monkeypatch: pytest.M
     assert reply.status_code == 503
     assert "columns" not in reply.text
     assert charges(desk, name) == 1
-    assert ask(client, COUNT, "q").json()["state"] == "running"  # until the next start, which withholds it
+    assert client.get("/v1/releases/q").json()["state"] == "withheld"  # as the ledger says that it was charged
+    assert ask(client, COUNT, "q").json()["state"] == "withheld"
+    assert charges(desk, name) == 1
 
 
 def test_a_full_disk_is_found_before_the_charge(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ from discreet.tables.operation import TableOperation
 from discreet.tables.query import TableQuery
 from discreet.tables.table import Table
 
-__all__ = ["BuilderCall", "DeskBudget", "DeskQuestion", "check_label"]
+__all__ = ["BuilderCall", "DeskBudget", "DeskQuestion", "check_label", "count_numbers"]
 
 OF_TABLES = dict.fromkeys(("filter", "derive", "select", "group_by"))
 AGGREGATES = (
@@ -186,8 +186,7 @@ class DeskQuestion:
         return asked
 
     def _refuse_large(self, query: TableQuery) -> None:
-        numbers = query.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in query.aggregates)
-        if numbers > MOST_NUMBERS:
+        if (numbers := count_numbers(query)) > MOST_NUMBERS:
             raise ValueError(f"The answer would have {numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most.")
 
     def operation(
@@ -216,11 +215,16 @@ class DeskQuestion:
             assert operation.event is not None
         except _FAILURES:
             raise ValueError(_UNREADABLE) from None
-        if operation.numbers > MOST_NUMBERS:
-            raise ValueError(
-                f"The answer would have {operation.numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most."
-            )
+        if (numbers := count_numbers(operation)) > MOST_NUMBERS:
+            raise ValueError(f"The answer would have {numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most.")
         return operation
+
+
+def count_numbers(asked: TableQuery | TableOperation | WholeTableOperation) -> int:
+    """How many numbers an answer has, as far as that is public."""
+    if isinstance(asked, WholeTableOperation):
+        return asked.numbers
+    return asked.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in asked.aggregates)
 
 
 def _as_text(step: BuilderCall) -> str:

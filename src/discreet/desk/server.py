@@ -18,7 +18,7 @@ from discreet.desk.guard import Guard, Metrics
 from discreet.desk.openapi import RouteFacts, describe
 from discreet.desk.owners import add_person, add_token, raise_limit, revoke_tokens
 from discreet.desk.questions import DeskQuestion
-from discreet.desk.replies import Reply, reply_of
+from discreet.desk.replies import Reply
 from discreet.desk.requests import line_of, read_body, read_key, read_why, valid
 from discreet.desk.service import Service
 from discreet.desk.state import Person
@@ -70,10 +70,7 @@ class Server:
         return await self.service.release(person, key, question)
 
     async def stored(self, person: Person, request: Request) -> Reply:
-        asking = await asyncio.to_thread(self.service.state.question, person.name, request.path_params["key"])
-        if asking is None:
-            raise Refusal(404, "not_found", NOT_THERE)
-        return reply_of(self.service.shown(asking))
+        return await self.service.stored(person, request.path_params["key"])
 
     async def history(self, person: Person, request: Request) -> Reply:
         mine = await asyncio.to_thread(self.service.state.questions, person.name)

@@ -12,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import time
 from asyncio import sleep
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -23,7 +25,7 @@ from discreet.desk.configuration import Configuration, Dataset
 from discreet.desk.errors import NOT_THERE, Refusal
 from discreet.desk.people import add_person, new_token, raise_limit
 from discreet.desk.public_tables import empty_table, read_declaration
-from discreet.desk.questions import DeskQuestion
+from discreet.desk.questions import DeskQuestion, count_numbers
 from discreet.desk.replies import BUSY, Reply, reply_of
 from discreet.desk.sources import bind_sources
 from discreet.desk.state import Asking, DeskState, Person
@@ -41,6 +43,7 @@ Result = TypeVar("Result")
 KEY_TAKEN = "Another question was asked under this key: choose a new one."
 MOST_WAITING = 8  # questions of one person that are queued at once
 MOST_UNDECIDED = 20  # that wait for the owner
+_ROOM, _BYTES_A_NUMBER = 8192, 90  # of an answer, each number with the two ends of its interval
 
 
 class Service:
@@ -48,32 +51,41 @@ class Service:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        self.ledger = Ledger(configuration.ledger, who="desk")
-        self.state = DeskState(configuration.state)
-        self.books = open_books(self.ledger, configuration)
-        self.contents = {name: read_declaration(each.schema)[1] for name, each in configuration.datasets.items()}
-        self.declared = {name: read_declaration(each.schema)[0] for name, each in configuration.datasets.items()}
-        files: dict[str, tuple[str | None, ...]] = {
-            name: (str(each.source), str(each.schema), each.table) for name, each in configuration.datasets.items()
-        }
-        self.workers = Workers(configuration.workers, files, configuration.memory, unconfined=configuration.unconfined)
-        self.facts = self.workers.facts
-        bind_sources(self.state, configuration, self.contents, self.facts, self.workers.places)
-        self.tables: dict[str, Table] = {
-            name: empty_table(name, self.contents[name], self.facts[name]) for name in configuration.datasets
-        }
         self._in_flight: set[int] = set()  # numbers of questions whose reply has not left
         self._withdrawals: dict[int, Withdrawal] = {}  # of questions that run, by number
+        self._claims: Counter[tuple[str, str]] = Counter()  # how often each person's key is at work, in this process
         self._turns: dict[str, asyncio.Lock] = {}
         self._waiting: dict[str, int] = {}
-        self._refuse_older_ledger()
-        self._withhold_interrupted()
+        with ExitStack() as opened:
+            self.ledger = Ledger(configuration.ledger, who="desk")
+            opened.callback(self.ledger.close)
+            self.state = DeskState(configuration.state)
+            opened.callback(self.state.close)
+            self.books = open_books(self.ledger, configuration)
+            self.workers = self._start_workers()
+            opened.callback(self.workers.close)
+            self.facts = self.workers.facts
+            bind_sources(self.state, configuration, self.contents, self.facts, self.workers.places)
+            self.tables: dict[str, Table] = {
+                name: empty_table(name, self.contents[name], self.facts[name]) for name in configuration.datasets
+            }
+            self._refuse_older_ledger()
+            self._withhold_interrupted()
+            self._opened = opened.pop_all()
+
+    def _start_workers(self) -> Workers:
+        read = {name: read_declaration(each.schema) for name, each in self.configuration.datasets.items()}
+        self.declared = {name: declared for name, (declared, _) in read.items()}
+        self.contents = {name: contents for name, (_, contents) in read.items()}
+        files: dict[str, tuple[str | None, ...]] = {
+            name: (str(each.source), str(each.schema), each.table) for name, each in self.configuration.datasets.items()
+        }
+        options = self.configuration
+        return Workers(options.workers, files, options.memory, unconfined=options.unconfined)
 
     def close(self) -> None:
         """End the workers, and give the connections back."""
-        self.workers.close()
-        self.ledger.close()
-        self.state.close()
+        self._opened.close()
 
     def _refuse_older_ledger(self) -> None:
         """Refuse a ledger that lacks a charge whose answer was kept: it was put back to an earlier day."""
@@ -183,31 +195,74 @@ class Service:
 
     async def release(self, person: Person, key: str, question: DeskQuestion) -> Reply:
         """The answer to a question: charged now, or stored when it was asked before."""
-        asking = await asyncio.to_thread(self._admit, person, key, question)
-        if isinstance(asking, Reply):
-            return asking
-        return await self._run(person, asking, question)
+        if self._claims[person.name, key]:
+            return await asyncio.to_thread(self._reply_at_work, person, key, question)
+        with self._claimed(person.name, key):
+            asking = await asyncio.to_thread(self._admit, person, key, question)
+            return asking if isinstance(asking, Reply) else await self._run(person, asking, question)
+
+    async def stored(self, person: Person, key: str) -> Reply:
+        """What is said of a question that was asked before."""
+        at_work = self._claims[person.name, key] > 0
+        with self._claimed(person.name, key):
+            known = await asyncio.to_thread(self.state.question, person.name, key)
+            if known is not None and not at_work:
+                known = await asyncio.to_thread(self._settle_interrupted, known)
+        if known is None:
+            raise Refusal(404, "not_found", NOT_THERE)
+        return reply_of(self.shown(known))
+
+    @contextmanager
+    def _claimed(self, person: str, key: str) -> Iterator[None]:
+        """As long as it lasts, a question that runs under this key is at work here, and was not interrupted."""
+        self._claims[person, key] += 1
+        try:
+            yield
+        finally:
+            self._claims[person, key] -= 1
+            if not self._claims[person, key]:
+                del self._claims[person, key]
+
+    def _reply_at_work(self, person: Person, key: str, question: DeskQuestion) -> Reply:
+        """What is said where another request with this key is at work."""
+        known = self.state.question(person.name, key)
+        if known is None:
+            raise Refusal(409, "busy", BUSY)
+        if known.digest != question.digest(person.name):
+            raise Refusal(409, "key_taken", KEY_TAKEN)
+        return reply_of(self.shown(known))
+
+    def _settle_interrupted(self, known: Asking) -> Asking | None:
+        """What became of a question that runs, as its state says, but not here: its books or its state were out of
+        reach when it ended. The ledger says whether it was charged.
+        """
+        if known.state != "running":
+            return known
+        self._take_back(known)
+        return self.state.question_number(known.number)
 
     def _admit(self, person: Person, key: str, question: DeskQuestion) -> Asking | Reply:
         """A question that may run now; or the reply to one that was asked before, waits, or is refused."""
-        if (known := self.state.question(person.name, key)) is not None:
-            if known.digest != question.digest(person.name):
-                raise Refusal(409, "key_taken", KEY_TAKEN)
+        known = self.state.question(person.name, key)
+        if known is not None and known.digest != question.digest(person.name):
+            raise Refusal(409, "key_taken", KEY_TAKEN)
+        if known is not None and (known := self._settle_interrupted(known)) is not None:
             return self._resume(known, person, question)
-        dataset, size = self._admissible(person, question)
+        dataset, size, numbers = self._admissible(person, question)
         state = "waiting" if _waits(question, size, dataset) else "running"
         if state == "waiting" and len(self.state.questions(person.name, "waiting")) >= MOST_UNDECIDED:
             raise Refusal(429, "too_many_waiting", f"{MOST_UNDECIDED} questions of yours wait for the owner.")
-        new = self.state.begin(person.name, key, question.digest(person.name), question.to_dict(), state)
+        room = _ROOM + _BYTES_A_NUMBER * numbers
+        new = self.state.begin(person.name, key, question.digest(person.name), question.to_dict(), state, room=room)
         asking = self.state.question(person.name, key)
-        if asking is None:
+        if asking is None or not new:
             raise Refusal(409, "busy", BUSY)
-        if asking.digest != question.digest(person.name):
-            raise Refusal(409, "key_taken", KEY_TAKEN)
-        return asking if new and state == "running" else reply_of(self.shown(asking))
+        return asking if state == "running" else reply_of(asking)
 
-    def _admissible(self, person: Person, question: DeskQuestion) -> tuple[Dataset, float]:
-        """The data set of a question that this person may ask now, and the epsilon that limits are compared with."""
+    def _admissible(self, person: Person, question: DeskQuestion) -> tuple[Dataset, float, int]:
+        """The data set of a question that this person may ask now, the epsilon that limits are compared with, and how
+        many numbers its answer has.
+        """
         if person.role == "officer":
             raise Refusal(404, "not_found", NOT_THERE)
         dataset = self.dataset(person, question.dataset)
@@ -218,7 +273,7 @@ class Service:
         if size > dataset.largest_epsilon:
             limit = f"{dataset.largest_epsilon:g}"
             raise Refusal(422, "too_large", f"A question about {dataset.name!r} costs at most epsilon={limit}.")
-        return dataset, size
+        return dataset, size, count_numbers(operation)
 
     def _still_may(self, person: Person, question: DeskQuestion, withdrawal: Withdrawal) -> None:
         """Refuse what was admitted, and waited, where the owner or the asker has changed their mind meanwhile."""
@@ -275,6 +330,12 @@ class Service:
             self._waiting[person.name] -= 1
 
     async def _answer(self, person: Person, asking: Asking, question: DeskQuestion, withdrawal: Withdrawal) -> Reply:
+        with self._claimed(asking.person, asking.key):  # also where who asked is gone
+            return await self._answer_claimed(person, asking, question, withdrawal)
+
+    async def _answer_claimed(
+        self, person: Person, asking: Asking, question: DeskQuestion, withdrawal: Withdrawal
+    ) -> Reply:
         dataset = self.configuration.datasets[question.dataset]
         books = self.book(dataset, asking.person), self.books[dataset.name]
         operation = self.operation(question)

@@ -213,10 +213,14 @@ class DeskState:
         with self._transaction(write=False) as connection:
             return [_asking(row) for row in connection.execute(query)]
 
-    def begin(self, person: str, key: str, digest: str, question: Mapping[str, Any], state: str) -> bool:
-        """Write a new question down; false where the key is taken."""
+    def begin(
+        self, person: str, key: str, digest: str, question: Mapping[str, Any], state: str, *, room: int = 0
+    ) -> bool:
+        """Write a new question down, with so many bytes of room for its answer: where the disk has none, nothing is
+        charged. False where the key is taken.
+        """
         row = {"person": person, "key": key, "digest": digest, "question": json.dumps(question), "state": state,
-               "at": self._clock().isoformat(), "decision": "{}", "answer": "{}"}  # fmt: skip
+               "at": self._clock().isoformat(), "decision": "{}", "answer": "{}" + " " * room}  # fmt: skip
         try:
             with self._write() as connection:
                 connection.execute(sa.insert(_questions), row)
