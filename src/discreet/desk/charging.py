@@ -42,6 +42,7 @@ def sub_book(ledger: Ledger, dataset: Dataset, person: str) -> Book:
     except ChainBroken:
         raise
     except LedgerError:
+        ledger.book(dataset.book)  # raises, where it is the ledger that cannot be read
         raise Refusal(422, "no_budget", f"You have no budget for {dataset.name!r}: ask its owner for one.") from None
 
 

@@ -101,7 +101,7 @@ class Service:
 
     def _withhold_interrupted(self) -> None:
         """What ran when the desk last stopped: charged, it is withheld; not charged, it was never asked."""
-        for asking in self.state.questions(state="running"):
+        for asking in self.state.questions(state="running", most=None):
             self._take_back(asking)
 
     def book(self, dataset: Dataset, person: str) -> Book:

@@ -203,13 +203,15 @@ class DeskState:
         """The question of that number."""
         return next(iter(self._select(_questions.c.number == number)), None)
 
-    def questions(self, person: str | None = None, state: str | None = None) -> list[Asking]:
+    def questions(
+        self, person: str | None = None, state: str | None = None, *, most: int | None = 1000
+    ) -> list[Asking]:
         """The newest questions: of a person, or in a state."""
         wanted = sa.true() if person is None else _questions.c.person == person
-        return self._select(wanted & (sa.true() if state is None else _questions.c.state == state))
+        return self._select(wanted & (sa.true() if state is None else _questions.c.state == state), most)
 
-    def _select(self, wanted: Any) -> list[Asking]:
-        query = sa.select(_questions).where(wanted).order_by(_questions.c.number.desc()).limit(1000)
+    def _select(self, wanted: Any, most: int | None = 1) -> list[Asking]:
+        query = sa.select(_questions).where(wanted).order_by(_questions.c.number.desc()).limit(most)
         with self._transaction(write=False) as connection:
             return [_asking(row) for row in connection.execute(query)]
 

@@ -23,7 +23,7 @@ __all__ = ["Job", "Workers"]
 
 _LONGEST = 1 << 28  # bytes of an answer: a million groups have less
 _LAST_WORDS = {"answer", "stopped", "failed"}
-_PATIENCE = 120.0  # seconds for a worker to open the data and to compile what is compiled at its first use
+_PATIENCE = 300.0  # seconds for a worker to open the data and to compile what is compiled at its first use
 
 
 @dataclass(slots=True)
@@ -51,6 +51,7 @@ class Workers:
         self._arguments = (dict(datasets), memory, unconfined)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._starts: SimpleQueue[Mapping[str, Any] | Exception] = SimpleQueue()
+        self._workers: list[_Worker] = []
         self.restarts = 0
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(number)]
         for thread in self._threads:
@@ -63,6 +64,11 @@ class Workers:
                 self.close()
                 raise start
             self.facts, self.places = start["ready"], start["places"]
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes that are alive."""
+        return [number for worker in self._workers if (number := worker.number) is not None]
 
     def put(self, job: Job) -> None:
         """Queue a job: the first worker that is free takes it up."""
@@ -77,19 +83,21 @@ class Workers:
 
     def _run(self) -> None:
         worker = _Worker(self._arguments)
+        self._workers.append(worker)
         try:
             self._starts.put(worker.start())
         except Exception as error:
             self._starts.put(error)
             return
         while (job := self._jobs.get()) is not None:
-            job.started = time.monotonic()
             try:
                 if not worker.is_alive():
                     self.restarts += 1
                     worker.start()
+                job.started = time.monotonic()
                 outcome = worker.ask(job)
             except Exception:  # the data was moved, or memory is short: the next job tries again
+                job.started = job.started or time.monotonic()
                 worker.kill()
                 outcome = None
             job.outcome.set_result(outcome)
@@ -104,6 +112,11 @@ class _Worker:
         self._arguments = arguments
         self._process: Any = None
         self._pipe: Connection | None = None
+
+    @property
+    def number(self) -> int | None:
+        """The process's, where there is one."""
+        return self._process.pid if self.is_alive() else None
 
     def is_alive(self) -> bool:
         return self._process is not None and bool(self._process.is_alive())
