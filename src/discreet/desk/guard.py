@@ -62,7 +62,9 @@ class Guard:
 
         async def send_marked(message: _Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                own = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in own}  # pages have a policy of their own, as strict as they can
+                message["headers"] = [*own, *(header for header in HEADERS if header[0] not in named)]
                 self._note(scope, message["status"])
             await send(message)
 
@@ -86,7 +88,7 @@ class Guard:
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
         if name.strip("[]") not in self._hosts:
             raise Refusal(421, "wrong_host", "This desk is not called by that name: its owner lists its hosts.")
-        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and not _follows_link(scope, headers):
             raise Refusal(403, "cross_site", "A page of another site may not ask here.")
 
     def _note(self, scope: Any, status: int) -> None:
@@ -97,6 +99,14 @@ class Guard:
             facts = {"at": at, "method": scope["method"], "route": route, "status": status}
             who = {name: scope[f"desk_{name}"] for name in ("person", "failure") if f"desk_{name}" in scope}
             print(json.dumps(facts | who), file=sys.stderr, flush=True)
+
+
+def _follows_link(scope: Any, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether somebody followed a link to a page, from a mail perhaps: without the cookie, which is strict, what they
+    see is where to sign in.
+    """
+    opened = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+    return opened and scope["method"] == "GET" and not scope["path"].startswith("/v1/")
 
 
 async def _read(receive: _Receive) -> list[bytes]:
