@@ -38,8 +38,7 @@ class Behaviour:
         with self._lock:
             asked = {person: sum(at > since for at in times) for person, times in self._asked.items()}
             refused = {
-                person: Counter(status for at, status in times if at > since)
-                for person, times in self._refused.items()
+                person: Counter(status for at, status in times if at > since) for person, times in self._refused.items()
             }
         names = sorted(asked.keys() | refused.keys())
         return {

@@ -88,7 +88,9 @@ class Guard:
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
         if name.strip("[]") not in self._hosts:
             raise Refusal(421, "wrong_host", "This desk is not called by that name: its owner lists its hosts.")
-        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and not _follows_link(scope, headers):
+        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and not _follows_link(
+            scope, headers
+        ):
             raise Refusal(403, "cross_site", "A page of another site may not ask here.")
 
     def _note(self, scope: Any, status: int) -> None:

@@ -138,7 +138,7 @@ def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
-def _asked(row: sa.Row[Any]) -> AskedQuestion:
+def _asked(row: Any) -> AskedQuestion:
     note = row.note if "note" in row._fields else ""
     question, decision = json.loads(row.question), json.loads(row.decision)
     return AskedQuestion(row.number, row.person, row.key, row.digest, question, row.state, row.at, decision, note)

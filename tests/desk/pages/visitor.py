@@ -103,7 +103,7 @@ class Visitor(Browser):
 
     def check(self) -> None:
         """No message of the console, and no request to anywhere else."""
-        assert self.problems == []
+        assert self.problems == [], self.problems
         foreign = [url for url in self.requests if not url.startswith((self.url, "about:", "data:"))]
         assert foreign == []
 

@@ -43,7 +43,11 @@ def dataset(visit: Visit) -> Response:
     facts = visit.service.describe(visit.person, name)
     table = visit.service.tables[name]
     return visit.show(
-        "dataset.html.j2", card=_card(visit, name), facts=facts, columns=columns_of(table), examples=examples(name, table)
+        "dataset.html.j2",
+        card=_card(visit, name),
+        facts=facts,
+        columns=columns_of(table),
+        examples=examples(name, table),
     )
 
 

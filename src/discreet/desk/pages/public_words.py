@@ -39,7 +39,9 @@ def _words(name: str, column: Column) -> ColumnWords:
             return ColumnWords(name, "number", "bounds are found privately, for a share of each question", (), True)
         case Bounded(low=low, high=high, whole=whole):
             kind = "whole number" if whole else "number"
-            return ColumnWords(name, kind, f"{low:,g} to {high:,g}; what lies outside counts as the nearer end", (), True)
+            return ColumnWords(
+                name, kind, f"{low:,g} to {high:,g}; what lies outside counts as the nearer end", (), True
+            )
         case Categories():
             labels = tuple(map(str, column.labels))
             more = f" and {len(labels) - MOST_VALUES:,} more" if len(labels) > MOST_VALUES else ""
@@ -48,7 +50,9 @@ def _words(name: str, column: Column) -> ColumnWords:
             kind = "date" if isinstance(column, Dates) else "time"
             return ColumnWords(name, kind, f"{column.first} to {column.last}")
         case Unlisted():
-            return ColumnWords(name, "unlisted", "its values are private: those with many rows are shown", (), False, True)
+            return ColumnWords(
+                name, "unlisted", "its values are private: those with many rows are shown", (), False, True
+            )
     raise ValueError(f"A column is declared as {type(column).__name__}, which no page describes.")
 
 
@@ -89,5 +93,5 @@ def examples(name: str, table: Table) -> list[tuple[str, str]]:
         by = sql_name(keys[0]) if keys else ""
         select, group = (f"{by}, ", f"\nGROUP BY {by}") if by else ("", "")
         what = f"The mean of {numbers[0]}" + (f" by {keys[0]}" if keys else "")
-        found.append((what, f"SELECT {select}AVG({number}) AS mean, COUNT(*) AS n\nFROM {source}{group}"))
+        found.append((what, f"SELECT {select}AVG({number}) AS mean\nFROM {source}{group}"))
     return found

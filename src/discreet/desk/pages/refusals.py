@@ -51,7 +51,9 @@ _ADVICE = {
                           "Try again in a moment; if it stays like this, tell the owner."),
 }  # fmt: skip
 
-_UNFORESEEN = Advice("The desk says no", "Your history says whether anything was charged.", "Ask the owner of the data.")
+_UNFORESEEN = Advice(
+    "The desk says no", "Your history says whether anything was charged.", "Ask the owner of the data."
+)
 
 
 def refused(visit: Visit, refusal: Refusal, **values: Any) -> Response:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from discreet.desk.errors import NOT_THERE, Refusal
-from discreet.desk.pages import home
+from discreet.desk.pages import answered, asking, home
 from discreet.desk.pages.forms import PageForm
 from discreet.desk.pages.refusals import refused, unknown_page
 from discreet.desk.pages.views import HEADERS, page, static_file
-from discreet.desk.pages.visits import ASKING, DECIDING, EVERYBODY, READING, PageServer, Visit
+from discreet.desk.pages.visits import ASKING, EVERYBODY, PageServer, Visit
 from discreet.errors import DiscreetError, extra
 
 with extra("desk"):
@@ -34,6 +34,11 @@ _Handler = Callable[[Visit], Any]
 PAGES: tuple[tuple[str, Mapping[str, _Handler], tuple[str, ...]], ...] = (
     ("/", {"GET": home.home}, EVERYBODY),
     ("/data/{name}", {"GET": home.dataset}, EVERYBODY),
+    ("/data/{name}/ask", {"GET": asking.ask, "POST": asking.ask}, ASKING),
+    ("/data/{name}/confirm", {"POST": asking.confirm}, ASKING),
+    ("/data/{name}/release", {"POST": asking.release}, ASKING),
+    ("/answers/{key}", {"GET": answered.answer, "POST": answered.change}, ASKING),
+    ("/answers/{key}/{form}", {"GET": answered.download}, ASKING),
 )
 
 
@@ -129,7 +134,9 @@ def _sign_in(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
         if 20 <= len(token) <= 200:
             session = await asyncio.to_thread(desk.sessions.begin, token)
         if session is None:
-            problem = "No such token: it was mistyped, has expired, or was taken back. The owner of the data gives a new one."
+            problem = (
+                "No such token: it was mistyped, has expired, or was taken back. The owner of the data gives a new one."
+            )
             return page("sign_in.html.j2", 401, next=back, problem=problem)
         reply = RedirectResponse(back, 303, headers=HEADERS)
         local = request.headers.get("host", "").rpartition(":")[0] in LOCAL

@@ -40,7 +40,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    filters: dict[str, Any] = {
         "number": lambda value: "∞" if value is None else words.number(value),
         "whole": lambda value: f"{value:,}",
         "percent": words.percent,
@@ -48,6 +48,7 @@ def _environment() -> jinja2.Environment:
         "moment": _moment,
         "short_head": _short_head,
     }
+    environment.filters |= filters
     environment.globals["static"] = _address
     return environment
 

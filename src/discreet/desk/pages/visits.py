@@ -49,6 +49,7 @@ class PageServer:
         self.sessions = Sessions(self.service.state)
         self.history = History(self.service.state)
         self.behaviour = Behaviour()
+        self.free = type(server.limits)()  # of what costs no budget, but takes the machine's time
         self.heavy = threading.Semaphore(1)  # of what takes seconds, one at a time: the machine is everybody's
         self.made: dict[Any, Any] = {}  # the few things that are worth keeping, by what they depend on
 

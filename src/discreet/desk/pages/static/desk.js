@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const WORDS = /(--[^\n]*)|('(?:[^']|'')*'?)|("(?:[^"]|"")*"?)|(\b\d+(?:\.\d+)?\b)|(\b[A-Za-z_]\w*\b)/g;
-  const KEYS = new Set("select from where group by having order limit as and or not in is null between like case when then else end distinct asc desc count sum avg median mean stddev variance rollup with union all true false quantile_cont stddev_pop var_pop corr covar_pop min max extract year month".split(" "));
+  const KEYS = new Set("select from where group by having order limit as and or not in is null between like case when then else end distinct asc desc count sum avg median stddev variance rollup with union all true false quantile_cont stddev_pop var_pop corr covar_pop min max extract year month".split(" "));
 
   function paint(area, pre, names) {
     const text = area.value;
@@ -66,6 +66,22 @@
     });
   }
 
+  const scale = (slider) => { const low = Math.log(slider.dataset.low); return [low, Math.log(slider.dataset.high) - low]; };
+  const say = (slider, value) => slider.setAttribute("aria-valuetext", `epsilon ${value}`);
+
+  function follow(slider) {
+    const value = document.getElementById(slider.dataset.for).value, [low, span] = scale(slider);
+    slider.value = String(Math.round(1000 * (Math.log(Number(value) || 1e-9) - low) / span));
+    say(slider, value);
+  }
+
+  function lead(slider) {
+    const field = document.getElementById(slider.dataset.for), [low, span] = scale(slider);
+    field.value = String(Number(Math.exp(low + span * slider.value / 1000).toPrecision(2)));
+    say(slider, field.value);
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
   function begin(root) {
     for (const editor of root.querySelectorAll(".editor[data-names]:not(.lit)")) {
       const area = editor.querySelector("textarea"), pre = document.createElement("pre"), list = document.createElement("ul");
@@ -85,20 +101,8 @@
       again();
     }
     for (const slider of root.querySelectorAll("input[type=range][data-for]")) {
-      const field = document.getElementById(slider.dataset.for);
-      const low = Math.log(Number(slider.dataset.low)), span = Math.log(Number(slider.dataset.high)) - low;
-      const follow = () => { slider.value = String(Math.round(1000 * (Math.log(Number(field.value) || 1e-9) - low) / span)); slider.setAttribute("aria-valuetext", `epsilon ${field.value}`); };
       slider.closest("[hidden]")?.removeAttribute("hidden");
-      if (!slider.dataset.on) {
-        slider.dataset.on = "1";
-        slider.addEventListener("input", () => {
-          field.value = String(Number(Math.exp(low + span * slider.value / 1000).toPrecision(2)));
-          slider.setAttribute("aria-valuetext", `epsilon ${field.value}`);
-          field.dispatchEvent(new Event("input", { bubbles: true }));
-        });
-        field.addEventListener("input", (event) => { if (event.isTrusted) follow(); });
-      }
-      follow();
+      follow(slider);
     }
     for (const button of root.querySelectorAll("button[data-copy]")) {
       button.hidden = false;
@@ -106,9 +110,14 @@
     }
   }
 
+  document.documentElement.classList.add("scripted");
   addEventListener("DOMContentLoaded", () => {
     begin(document);
     document.body.addEventListener("htmx:afterSettle", () => begin(document));
+    document.addEventListener("input", (event) => {
+      if (event.target.matches("input[type=range][data-for]")) lead(event.target);
+      else if (event.isTrusted) document.querySelectorAll(`input[type=range][data-for="${CSS.escape(event.target.id)}"]`).forEach(follow);
+    });
     document.addEventListener("submit", (event) => {
       const form = event.target;
       if (!form.hasAttribute("data-once")) return;
