@@ -34,6 +34,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.replies: Counter[tuple[str, int]] = Counter()
+        self.listeners: list[Callable[[str, str, int], None]] = []  # told of person, route and status
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """In the form that Prometheus reads."""
@@ -96,6 +97,8 @@ class Guard:
     def _note(self, scope: Any, status: int) -> None:
         route = scope.get("desk_route", "none")
         self._metrics.replies[route, status] += 1
+        for listener in self._metrics.listeners if "desk_person" in scope else ():
+            listener(scope["desk_person"], route, status)
         if self._log:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             facts = {"at": at, "method": scope["method"], "route": route, "status": status}

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ask", "confirm", "release"]
 
 USUAL_SHARE = 20  # of the limit: what a question costs unless somebody says otherwise
+SQL_WORDS = ("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "COUNT(*)", "AVG(", "SUM(", "MEDIAN(")
 PREVIEWS = 240  # a minute and person: each is free, but takes the machine a tenth of a second
 
 
@@ -132,8 +133,7 @@ def _show(visit: Visit, form: AskForm, problem: str = "") -> Response:
     names = [{"name": each.name, "text": sql_name(each.name), "kind": each.kind} for each in columns]
     names += [{"name": label, "text": f"'{label}'", "kind": each.name}
               for each in columns if not each.name.isdigit() for label in each.values[:200]]  # fmt: skip
-    names += [{"name": word, "text": word, "kind": "SQL"} for word in
-              ("SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "COUNT(*)", "AVG(", "SUM(", "MEDIAN(")]  # fmt: skip
+    names += [{"name": word, "text": word, "kind": "SQL"} for word in SQL_WORDS]
     high = min(dataset.largest_epsilon, book.limit[0])
     return visit.show(
         "ask.html.j2",

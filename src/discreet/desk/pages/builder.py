@@ -1,4 +1,4 @@
-"""A question put together from lists: what, of which column, by which groups, where. It writes SQL, to be read by all."""
+"""A question put together from lists: what, of which column, by which groups, where. It writes SQL, for all to read."""
 
 from __future__ import annotations
 

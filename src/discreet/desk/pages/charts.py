@@ -7,7 +7,7 @@ pages' policy lets a browser read none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from discreet.errors import extra
@@ -42,10 +42,17 @@ class MarkedValue:
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """A line that goes on: what is called, and its points."""
+    """A line that goes on: what it is called, and its points, with steps between them or straight."""
 
     name: str
     points: Sequence[tuple[float, float]]
+    in_steps: bool = True
+
+    def path(self, across: Callable[[float], float], up: Callable[[float], float], end: float) -> str:
+        """As SVG draws it; steps go on to the end."""
+        first, *rest = [(_n(across(x)), _n(up(y))) for x, y in self.points]
+        line = "".join(f"H{x}V{y}" if self.in_steps else f"L{x} {y}" for x, y in rest)
+        return f"M{first[0]} {first[1]}{line}" + (f"H{_n(end)}" if self.in_steps else "")
 
 
 def interval_chart(values: Sequence[MarkedValue], title: str, second: Sequence[MarkedValue] = ()) -> Markup:
@@ -125,9 +132,8 @@ def trail_chart(trails: Sequence[Trail], title: str, below: str, ceiling: float 
         parts.append(_name("limit", right + 6, float(y) + 4))
     ends: list[float] = [] if not ceiling else [up(ceiling)]
     for kind, trail in zip(KINDS, shown, strict=False):
-        line = "".join(f"{'H' + _n(across(x)) if place else 'M' + _n(across(x)) + ' ' + _n(up(y))}"
-                       + (f"V{_n(up(y))}" if place else "") for place, (x, y) in enumerate(trail.points))  # fmt: skip
-        parts.append(Markup('<path class="trail {}" d="{}H{}"/>').format(kind, line, _n(right)))
+        line = trail.path(across, up, right)
+        parts.append(Markup('<path class="trail {}" d="{}"/>').format(kind, line))
         place_of_name = up(trail.points[-1][1])
         while any(abs(place_of_name - other) < 13 for other in ends):  # names do not stand on each other
             place_of_name += 3
@@ -146,8 +152,10 @@ def sparkline(points: Sequence[float]) -> Markup:
     top = max(points) or 1.0
     step = 100 / max(1, len(points) - 1)
     line = " ".join(f"{_n(step * place)},{_n(22 - 20 * value / top)}" for place, value in enumerate(points))
-    return Markup('<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">'
-                  '<polyline class="trail" points="{}" vector-effect="non-scaling-stroke"/></svg>').format(line)  # fmt: skip
+    return Markup(
+        '<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">'
+        '<polyline class="trail" points="{}" vector-effect="non-scaling-stroke"/></svg>'
+    ).format(line)
 
 
 @dataclass(frozen=True, slots=True)

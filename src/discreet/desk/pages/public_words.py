@@ -75,8 +75,9 @@ def sql_name(name: str) -> str:
     return name if re.fullmatch("[a-z_][a-z0-9_]*", name) and name not in _RESERVED else f'"{quoted}"'
 
 
-_RESERVED = {"select", "from", "where", "group", "order", "by", "limit", "having", "case", "end", "all", "and", "or", "not",
-             "table", "column", "desc", "asc", "when", "then", "else", "in", "is", "null", "user", "default", "check"}  # fmt: skip
+_RESERVED = frozenset(
+    ["select", "from", "where", "group", "order", "by", "limit", "having", "case", "end", "all", "and", "or", "not", "table", "column", "desc", "asc", "when", "then", "else", "in", "is", "null", "user", "default", "check"]
+)
 
 
 def examples(name: str, table: Table) -> list[tuple[str, str]]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from discreet.desk.errors import NOT_THERE, Refusal
-from discreet.desk.pages import answered, asking, home
+from discreet.desk.pages import answered, asking, home, officer, owner, past, planner
 from discreet.desk.pages.forms import PageForm
 from discreet.desk.pages.refusals import refused, unknown_page
 from discreet.desk.pages.views import HEADERS, page, static_file
-from discreet.desk.pages.visits import ASKING, EVERYBODY, PageServer, Visit
+from discreet.desk.pages.visits import ASKING, DECIDING, EVERYBODY, READING, PageServer, Visit
 from discreet.errors import DiscreetError, extra
 
 with extra("desk"):
@@ -39,6 +39,21 @@ PAGES: tuple[tuple[str, Mapping[str, _Handler], tuple[str, ...]], ...] = (
     ("/data/{name}/release", {"POST": asking.release}, ASKING),
     ("/answers/{key}", {"GET": answered.answer, "POST": answered.change}, ASKING),
     ("/answers/{key}/{form}", {"GET": answered.download}, ASKING),
+    ("/history", {"GET": past.history}, ASKING),
+    ("/compare", {"GET": past.compare}, ASKING),
+    ("/planner", {"GET": planner.plan}, EVERYBODY),
+    ("/requests", {"GET": owner.requests}, READING),
+    ("/requests/{number:int}", {"POST": owner.decide_request}, DECIDING),
+    ("/people", {"GET": owner.people}, READING),
+    ("/limits", {"POST": owner.raise_limit}, DECIDING),
+    ("/freeze", {"POST": owner.freeze}, DECIDING),
+    ("/spending", {"GET": owner.spending}, READING),
+    ("/checklist", {"GET": owner.checklist}, DECIDING),
+    ("/ledger", {"GET": officer.ledger}, READING),
+    ("/ledger/export", {"GET": officer.export}, READING),
+    ("/verify", {"GET": officer.verify, "POST": officer.verify}, READING),
+    ("/hazards/{name}", {"GET": officer.hazards}, READING),
+    ("/report/{name}.{form}", {"GET": officer.report}, READING),
 )
 
 
@@ -73,7 +88,6 @@ def _endpoint(
             reply = await _run(handlers["GET" if request.method == "HEAD" else request.method], visit)
         except Refusal as refusal:
             reply = await asyncio.to_thread(refused, visit, refusal)
-        desk.behaviour.note(person.name, path, reply.status_code)
         return reply
 
     return _safely(path, answer)

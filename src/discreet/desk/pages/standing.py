@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from discreet.desk.service import Service
@@ -49,7 +49,11 @@ class GoOn:
 
 def book_lines(service: Service) -> list[BookLine]:
     """Every book of the desk's ledger, each before those inside it."""
-    return [BookLine.of(book) for book in service.ledger.overview().books]
+    lines = [BookLine.of(book) for book in service.ledger.overview().books]
+    newest = {
+        line.name: max(each.last for each in lines if f"{each.name}/".startswith(f"{line.name}/")) for line in lines
+    }
+    return [replace(line, last=newest[line.name]) for line in lines]
 
 
 def may_go_on(service: Service, lines: list[BookLine]) -> GoOn:

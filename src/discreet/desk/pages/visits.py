@@ -49,6 +49,7 @@ class PageServer:
         self.sessions = Sessions(self.service.state)
         self.history = History(self.service.state)
         self.behaviour = Behaviour()
+        server.metrics.listeners.append(self.behaviour.note)
         self.free = type(server.limits)()  # of what costs no budget, but takes the machine's time
         self.heavy = threading.Semaphore(1)  # of what takes seconds, one at a time: the machine is everybody's
         self.made: dict[Any, Any] = {}  # the few things that are worth keeping, by what they depend on
@@ -66,6 +67,7 @@ class Visit:
 
     @property
     def service(self) -> Service:
+        """What the desk does for people."""
         return self.desk.service
 
     def part(self, name: str) -> str:
