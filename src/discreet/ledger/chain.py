@@ -207,8 +207,8 @@ def _stamp(now: datetime) -> str:
 def read(connection: sa.Connection, *, book: str | None = None, below: bool = False, newest: int | None = None,
          before: int | None = None, words: Sequence[str] = (), kind: str = ""
          ) -> Generator[Entry, None, None]:  # fmt: skip
-    """Entries in order: all, or those of a book (and of the books below it), of a kind, before a number, in whose label,
-    book or author each of some words stands; or only the newest few of them.
+    """Entries in order: all, or those of a book (and of the books below it), of a kind, before a number, in whose
+    label, book or author each of some words stands; or only the newest few of them.
     """
     table = schema.entries
     query = _ALL

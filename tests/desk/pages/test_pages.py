@@ -45,7 +45,12 @@ def test_questions_are_found_noted_and_compared(visitor: Visitor, hospital: Hosp
     visitor.open("/answers/three")
     visitor.write("#note", "for the board, naïve")
     visitor.click("button[value=note]")
-    for found, keys in (("naïve board", ["three"]), ("COUNT", ["two", "one"]), ("50%", []), ("", ["three", "two", "one"])):
+    for found, keys in (
+        ("naïve board", ["three"]),
+        ("COUNT", ["two", "one"]),
+        ("50%", []),
+        ("", ["three", "two", "one"]),
+    ):
         visitor.open("/history")
         visitor.write("#words", found)
         visitor.click(".find button")
@@ -121,7 +126,9 @@ def test_the_planner_plans_a_training(hospital: Hospital) -> None:
 # --- the owner -------------------------------------------------------------------------------------------------------
 
 
-def test_a_large_question_waits_is_approved_and_is_asked(visitor: Visitor, another: Visitor, hospital: Hospital) -> None:
+def test_a_large_question_waits_is_approved_and_is_asked(
+    visitor: Visitor, another: Visitor, hospital: Hospital
+) -> None:
     """Two people, two browsers: one asks, the other sees what it means and decides, the first is answered."""
     name, token = hospital.person()
     visitor.sign_in(token, "/data/visits/ask")
@@ -136,7 +143,9 @@ def test_a_large_question_waits_is_approved_and_is_asked(visitor: Visitor, anoth
     card = another.text(".request:last-of-type")
     assert name in card
     assert "an attacker detects at most" in card
-    number = another.evaluate(f"[...document.querySelectorAll('.request')].find(e => e.innerText.toLowerCase().includes({json.dumps(name)})).id")
+    number = another.evaluate(
+        f"[...document.querySelectorAll('.request')].find(e => e.innerText.toLowerCase().includes({json.dumps(name)})).id"
+    )
     another.write(f"#{number} input", "agreed with the ward")
     another.click(f"#{number} button[value=approve]")
     assert hospital.spent(name) == 0
@@ -271,7 +280,9 @@ def test_the_report_is_printed(hospital: Hospital) -> None:
 
 
 def test_a_reports_styles_are_one_sheet_that_is_allowed_by_its_hash() -> None:
-    text, policy = restyle('<style>p {}</style><p class="a" style="width: 1%">x</p><b style="width: 1%"/><i>style="no"</i>')
+    text, policy = restyle(
+        '<style>p {}</style><p class="a" style="width: 1%">x</p><b style="width: 1%"/><i>style="no"</i>'
+    )
     assert text == '<style>p {}.s0{width: 1%}</style><p class="s0 a">x</p><b class="s0"/><i>style="no"</i>'
     assert policy.count("sha256-") == 1
     assert "unsafe" not in policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,13 @@ class Visitor(Browser):
         super().__init__(executable, profile)
         self.url, self.steps = url, 0
         self.resize(1280, 900)
+
+    def _receive(self) -> dict[str, Any]:
+        """As every browser here, but not for ever."""
+        if b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._in], [], [], PATIENCE)
+            assert ready, f"the browser says nothing for {PATIENCE:g} seconds"
+        return super()._receive()
 
     def open(self, path: str) -> None:
         """Follow an address."""

@@ -1,4 +1,4 @@
-"""The officer's pages: the ledger, whether its chain holds, what protects whom. They read everything, change nothing."""
+"""The officer's pages: the ledger, whether its chain holds, what protects whom. They read all, and change nothing."""
 
 from __future__ import annotations
 

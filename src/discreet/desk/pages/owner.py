@@ -35,8 +35,14 @@ def requests(visit: Visit) -> Response:
     waiting = visit.desk.history.search(None, state="waiting", most=50)
     search = visit.desk.history.search
     decided = [asked for state in ("approved", "declined") for asked in search(None, state=state, most=5)]
-    return visit.show("requests.html.j2", undecided=[(asked, _consequences(visit, asked)) for asked in waiting],
-                      decided=sorted(decided, key=lambda asked: -asked.number), alarm=ALARM, small=SMALL, large=LARGE)  # fmt: skip
+    return visit.show(
+        "requests.html.j2",
+        undecided=[(asked, _consequences(visit, asked)) for asked in waiting],
+        decided=sorted(decided, key=lambda asked: -asked.number),
+        alarm=ALARM,
+        small=SMALL,
+        large=LARGE,
+    )
 
 
 def _consequences(visit: Visit, asked: AskedQuestion) -> dict[str, Any]:

@@ -73,11 +73,14 @@ def _training(visit: Visit) -> dict[str, Any]:
     epochs = _asked(visit, "epochs", 0, 10_000)
     epsilon, delta = _asked(visit, "epsilon", 0, 100), _asked(visit, "delta", 0, 0.5)
     with visit.desk.heavy:
-        found = f.frontier(records, parameters, epsilons=[epsilon / 2, epsilon, 2 * epsilon], delta=delta, epochs=epochs,
-                           sizes=f.batch_sizes(records)[-5:], noises=[Independent()])  # fmt: skip
+        sizes, around = f.batch_sizes(records)[-5:], [epsilon / 2, epsilon, 2 * epsilon]
+        found = f.frontier(
+            records, parameters, epsilons=around, delta=delta, epochs=epochs, sizes=sizes, noises=[Independent()]
+        )
     chosen = found.suggested(epsilon)
-    trails = [Trail(f"ε = {value:.3g}", [(math.log10(p.batch_size), p.signal_to_noise) for p in found.best(value)], False)
-              for value in reversed(found.epsilons)]  # fmt: skip
+    points = {value: [(math.log10(p.batch_size), p.signal_to_noise) for p in found.best(value)]
+              for value in reversed(found.epsilons)}  # fmt: skip
+    trails = [Trail(f"ε = {value:.3g}", at, False) for value, at in points.items()]
     lines = [{"batch": p.batch_size, "steps": p.steps, "noise": p.expected.noise_multiplier,
               "ratio": p.signal_to_noise, "chosen": p is chosen} for p in found.best(epsilon)]  # fmt: skip
     return {"lines": lines, "chosen": chosen, "epsilon": epsilon, "delta": delta,

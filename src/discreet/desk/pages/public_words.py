@@ -76,8 +76,9 @@ def sql_name(name: str) -> str:
 
 
 _RESERVED = frozenset(
-    ["select", "from", "where", "group", "order", "by", "limit", "having", "case", "end", "all", "and", "or", "not", "table", "column", "desc", "asc", "when", "then", "else", "in", "is", "null", "user", "default", "check"]
-)
+    ("select", "from", "where", "group", "order", "by", "limit", "having", "case", "end", "all", "and", "or", "not",
+     "table", "column", "desc", "asc", "when", "then", "else", "in", "is", "null", "user", "default", "check")
+)  # fmt: skip
 
 
 def examples(name: str, table: Table) -> list[tuple[str, str]]:
