@@ -96,15 +96,18 @@ class Running:
 
     service: Service
     url: str
+    dataset: str = "visits"
     numbers: Iterator[int] = field(default_factory=itertools.count)
     clients: list[httpx.Client] = field(default_factory=list)
 
-    def person(self, role: str = "analyst", *, epsilon: float | None = 10.0, days: float = 90.0) -> tuple[str, str]:
+    def person(
+        self, role: str = "analyst", *, epsilon: float | None = 10.0, delta: float = 0.0, days: float = 90.0
+    ) -> tuple[str, str]:
         """A new person: name and token; an analyst has a sub-book."""
         name = f"{role}{next(self.numbers)}"
         if epsilon is not None:
-            self.service.books["visits"].sub(name, epsilon=epsilon)
-        return name, self.service.state.add_person(name, role, ("visits",), days=days)
+            self.service.books[self.dataset].sub(name, epsilon=epsilon, delta=delta)
+        return name, self.service.state.add_person(name, role, (self.dataset,), days=days)
 
     def client(self, role: str = "analyst", **options: Any) -> httpx.Client:
         """A client with the token of a new person."""
@@ -121,7 +124,7 @@ class Running:
 
 
 @contextmanager
-def running(file: Path) -> Iterator[Running]:
+def running(file: Path, dataset: str = "visits") -> Iterator[Running]:
     """A server of this process, with real workers."""
     service = Service(read_configuration(file))
     port = free_port()
@@ -133,7 +136,7 @@ def running(file: Path) -> Iterator[Running]:
     thread.start()
     try:
         assert server.ready.wait(30)
-        one = Running(service, f"http://127.0.0.1:{port}")
+        one = Running(service, f"http://127.0.0.1:{port}", dataset)
         yield one
         one.close_clients()
     finally:

@@ -134,7 +134,7 @@ def test_the_owner_decides_at_the_command_line(folder: Path, capsys: pytest.Capt
     run("desk", "person", "add", "olga", "--role", "owner")
     run("desk", "people")
     assert "olga" in capsys.readouterr().out
-    run("desk", "person", "revoke", "olga")
+    run("desk", "token", "revoke", "olga")
     assert "1 token of olga is taken back" in capsys.readouterr().out
     run("desk", "freeze", "--why", "a new file")
     run("desk", "thaw")

@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.testclient import TestClient
 
 from discreet.desk.errors import NOT_THERE
-from discreet.desk.guard import HEADERS
 from discreet.desk.json_text import LONGEST
-from discreet.desk.server import PUBLIC, ROUTES
+from discreet.desk.server import PUBLIC, ROUTES, application
 from discreet.desk.service import MOST_WAITING
 from tests.desk.desks import BY_WARD, COUNT, LARGE, Running, ask
 
 ROLES = ("analyst", "owner", "officer")
-BODIES: dict[str | None, Any] = {"DeskQuestion": COUNT.to_dict(), "Decision": {"why": ""}, None: None}
+BODIES: dict[str | None, Any] = {
+    "DeskQuestion": COUNT.to_dict(),
+    "Decision": {"why": ""},
+    "NewPerson": {"name": "described", "role": "analyst", "shares": {"visits": {"epsilon": 1.0}}},
+    "Days": {"days": 1},
+    "Raise": {"why": "described", "epsilon": 0.1},
+    None: None,
+}
 VALUES = {"name": "visits", "key": "none", "number:int": "999", "decision": "approve"}
 
 
@@ -87,9 +95,14 @@ def test_an_officer_reads_everything_and_changes_nothing(desk: Running) -> None:
 
 
 def test_every_reply_is_marked(desk: Running) -> None:
+    """It is kept by nobody, framed by nobody, and runs nothing, whatever is in it."""
     client = desk.client()
     for reply in (client.get("/healthz"), client.get("/nothing"), client.post("/v1/releases", content=b"x" * LONGEST)):
-        assert all(reply.headers[name.decode()] == value.decode() for name, value in HEADERS)
+        assert reply.headers["cache-control"] == "no-store"
+        assert reply.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["referrer-policy"] == "no-referrer"
+        assert reply.headers["content-type"].startswith(("application/json", "text/plain"))
 
 
 def test_what_is_described_is_what_is_there(desk: Running) -> None:
@@ -200,6 +213,29 @@ def test_who_asks_too_often_is_told_to_wait(desk: Running, monkeypatch: pytest.M
     limits.take("ada", 2)  # half a minute later, one more
     with pytest.raises(Refusal):
         limits.take("ada", 2)
+
+
+def test_each_data_set_has_its_rate(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    datasets, client = desk.service.configuration.datasets, desk.client()
+    monkeypatch.setitem(datasets, "visits", replace(datasets["visits"], rate=2))  # type: ignore[arg-type]
+    assert [client.post("/v1/explain", json=COUNT.to_dict()).status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_log_has_neither_tokens_nor_what_was_asked(desk: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    """A token in its header, in an address, in a body; a question; a failure."""
+    name, token = desk.person()
+    with TestClient(application(desk.service), base_url="http://localhost") as client:
+        headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "key-of-mine"}
+        assert client.post("/v1/releases", json=BY_WARD.to_dict(), headers=headers).status_code == 201
+        client.get("/v1/desk", params={"token": token})
+        client.get(f"/v1/releases/{token}", headers=headers)
+        client.post("/v1/explain", content=token, headers=headers)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert [line["status"] for line in lines] == [201, 401, 404, 422]
+    assert {"at", "method", "route", "status", "person"} == set(lines[0])
+    assert lines[0]["person"] == name
+    text = json.dumps(lines)
+    assert not [word for word in (token, "desk_", "key-of-mine", "ward", "days", "visits") if word in text]
 
 
 def test_one_persons_queue_is_bounded(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -215,7 +216,9 @@ def test_what_cannot_be_kept_does_not_leave(desk: Running, monkeypatch: pytest.M
     assert reply.status_code == 503
     assert "columns" not in reply.text
     assert charges(desk, name) == 1
-    assert ask(client, COUNT, "q").json()["state"] == "running"  # until the next start, which withholds it
+    assert client.get("/v1/releases/q").json()["state"] == "withheld"  # as the ledger says that it was charged
+    assert ask(client, COUNT, "q").json()["state"] == "withheld"
+    assert charges(desk, name) == 1
 
 
 def test_a_full_disk_is_found_before_the_charge(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,6 +230,29 @@ def test_a_full_disk_is_found_before_the_charge(desk: Running, monkeypatch: pyte
     monkeypatch.setattr(DeskState, "begin", full)
     assert ask(desk.with_token(token), COUNT, "q").status_code == 503
     assert charges(desk, name) == 0
+
+
+@pytest.mark.parametrize("file", ["desk.db", "budget.db"])
+def test_a_disk_that_is_full_refuses_before_the_charge(desk: Running, file: str) -> None:
+    """No file may grow much beyond what the state, or the ledger, has now: the kernel refuses it."""
+    name, token = desk.person(epsilon=100.0)
+    client = desk.with_token(token)
+    before = ask(client, COUNT, "before").json()
+    size = (desk.service.configuration.folder / file).stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 30_000, hard))
+    try:
+        statuses = []
+        while 503 not in statuses and len(statuses) < 100:
+            statuses.append(ask(client, COUNT, f"q{len(statuses)}").status_code)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert set(statuses) == {201, 503}
+    assert charges(desk, name) == 1 + statuses.count(201)
+    assert ask(client, COUNT, "before").json() == before
+    assert ask(client, COUNT, f"q{len(statuses) - 1}").json()["state"] == "answered"  # the refused one: charged now
+    assert charges(desk, name) == 2 + statuses.count(201)
+    assert desk.service.ledger.verify()
 
 
 def test_a_ledger_that_was_put_back_to_an_earlier_day_is_not_served(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
 
+from discreet.desk import worker
 from discreet.desk.answers import read_frame, write_frame
 from discreet.desk.configuration import read_configuration
 from discreet.desk.public_tables import empty_table, public_facts, read_declaration
@@ -46,6 +48,19 @@ print(open(os.devnull).read() == "", sum(range(10)))
 def test_the_kernel_refuses_network_programs_and_memory() -> None:
     found = subprocess.run([sys.executable, "-c", CONFINED], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["PermissionError"] * 3 + ["MemoryError", "PermissionError", "True", "45"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's filter is Linux's")
+def test_every_worker_of_a_desk_is_confined(desk: Running) -> None:
+    """As the kernel says it, of the processes that have the data open."""
+    assert len(desk.service.workers.processes) == desk.service.configuration.workers
+    for number in desk.service.workers.processes:
+        status = Path(f"/proc/{number}/status").read_text(encoding="ascii")
+        limits = Path(f"/proc/{number}/limits").read_text(encoding="ascii")
+        assert "Seccomp:\t2" in status  # a filter
+        assert "NoNewPrivs:\t1" in status
+        assert [line.split()[4] for line in limits.splitlines() if line.startswith("Max core")] == ["0"]
+        assert "unlimited" not in next(line for line in limits.splitlines() if line.startswith("Max address"))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +127,7 @@ def test_lists_keep_the_type_of_their_numbers() -> None:
 @pytest.mark.parametrize("ending", FORMS)
 def test_a_workers_table_is_locked_and_still_answers(tmp_path: Path, ending: str) -> None:
     source = write_source(tmp_path, ending)
-    opened = _open(source, tmp_path / "visits.toml", 1.0)
+    opened = _open(str(source), str(tmp_path / "visits.toml"), memory=1.0).table
     with pytest.raises(duckdb.Error):
         opened.source.connection.execute("SELECT * FROM glob('/*')")
     answer = BY_WARD.operation(opened).release(rng=1).value
@@ -174,6 +189,28 @@ def test_a_late_answer_is_withheld_and_its_worker_ended(desk: Running, monkeypat
     assert reply["state"] == "withheld"
     assert desk.service.ledger.book(f"visits/{name}").spent().entries == 1
     assert ask(client, COUNT, "next").json()["state"] == "answered"
+
+
+def test_a_question_beyond_the_deadline_is_ended(desk: Running) -> None:
+    """A deadline that has passed at once: the worker is ended, and another one answers the next."""
+    job = Job(COUNT.to_dict(), lambda wanted: True, 0.0)
+    desk.service.workers.put(job)
+    assert job.outcome.result(60) is None
+    job.done.set()
+    assert ask(desk.client(), COUNT, "next").json()["state"] == "answered"
+
+
+def test_what_fails_in_a_worker_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither an engine's words, which quote values, nor where they come from."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("a private value: 4711")
+
+    monkeypatch.setattr(worker, "charged", fail)
+    opened: Any = worker._Opened(None, None, "")  # type: ignore[arg-type]
+    pipe: Any = None
+    for message in ({"ask": COUNT.to_dict()}, {"ask": {}}, {}, [], None):
+        assert worker._answer(pipe, {"visits": opened}, message) == {"failed": False}
 
 
 def test_a_worker_reads_nothing_that_was_not_charged(desk: Running) -> None:

@@ -18,7 +18,7 @@ from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.show import note, say, table
 
 if TYPE_CHECKING:  # an extra of its own, loaded by the commands
-    from discreet.desk.configuration import Configuration
+    from discreet.desk.configuration import Configuration, Dataset
     from discreet.desk.state import DeskState
 
 __all__ = ["app", "register"]
@@ -34,7 +34,9 @@ EXAMPLES = {
     "thaw": "discreet desk thaw",
     "same-population": 'discreet desk same-population visits --why "a column was renamed"',
     "add": "discreet desk person add ada --dataset visits --epsilon 1 --delta 1e-7",
-    "revoke": "discreet desk person revoke ada",
+    "raise": 'discreet desk raise visits --person ada --epsilon 0.5 --why "a second year of data"',
+    "new": "discreet desk token new ada",
+    "revoke": "discreet desk token revoke ada",
 }
 _TEMPLATE = """\
 # A desk: which data it answers about, from which book, under which limits. Paths are relative to this file.
@@ -64,8 +66,10 @@ app = typer.Typer(
     help="A server where analysts ask without seeing the data: set up, serve, people.",
     no_args_is_help=True,
 )
-person_app = typer.Typer(cls=Sections, help="Who may ask: add a person, take tokens back.", no_args_is_help=True)
+person_app = typer.Typer(cls=Sections, help="Who may ask: add a person.", no_args_is_help=True)
+token_app = typer.Typer(cls=Sections, help="What people show: a new token, or none.", no_args_is_help=True)
 app.add_typer(person_app, name="person")
+app.add_typer(token_app, name="token")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 File = Annotated[Path, typer.Option("--config", metavar="FILE", help="The desk's configuration.", show_default=True)]
@@ -143,8 +147,9 @@ def serve(
 def people(config: File = DEFAULT) -> None:
     """Who may do what."""
     with _opened(config) as (_, state):
-        rows = [(each.name, each.role, ", ".join(each.datasets)) for each in state.people()]
-    table("", ("person", "role", "data sets"), rows)
+        rows = [(each.name, each.role, ", ".join(each.datasets), str(state.token_count(each.name)))
+                for each in state.people()]  # fmt: skip
+    table("", ("person", "role", "data sets", "tokens"), rows)
 
 
 @command("requests")
@@ -158,9 +163,7 @@ def requests(config: File = DEFAULT) -> None:
     for asking in waiting:
         question = DeskQuestion.from_dict(asking.question)
         cost = {name: value for name, value in question.budget.to_dict().items() if value is not None}
-        steps = " ".join(f".{step.call}({', '.join(map(str, step.to_dict()['args']))})" for step in question.steps)
-        rows.append((str(asking.number), asking.person, question.dataset, str(cost), question.label,
-                     question.sql or steps))  # fmt: skip
+        rows.append((str(asking.number), asking.person, question.dataset, str(cost), question.label, str(question)))
     table("", ("number", "person", "data set", "budget", "label", "question"), rows, prose=True)
 
 
@@ -214,9 +217,7 @@ def same_population(
     from discreet.ledger.ledger import user_name
 
     with _opened(config) as (configuration, state):
-        if dataset not in configuration.datasets:
-            raise ValueError(f"There is no data set {dataset!r}; there are {', '.join(configuration.datasets)}.")
-        keep_counting(state, configuration.datasets[dataset].book, user_name(), why)
+        keep_counting(state, _known(configuration, dataset).book, user_name(), why)
     say(f"{dataset}: the next start goes on counting in the same book")
 
 
@@ -234,26 +235,67 @@ def add(
     config: File = DEFAULT,
 ) -> None:
     """Add a person: a sub-book for each data set, and a token, which is shown once."""
-    from discreet.desk.charging import open_books
+    from discreet.desk.people import add_person
     from discreet.ledger import Ledger
 
+    if dataset and epsilon is None:
+        raise ValueError("--dataset needs --epsilon: what the person may spend on it.")
     with _opened(config) as (configuration, state), Ledger(configuration.ledger) as ledger:
-        names = tuple(dataset or ())
-        if unknown := [each for each in names if each not in configuration.datasets]:
-            raise ValueError(f"There is no data set {unknown[0]!r}; there are {', '.join(configuration.datasets)}.")
-        if names and epsilon is None:
-            raise ValueError("--dataset needs --epsilon: what the person may spend on it.")
-        books = open_books(ledger, configuration)
-        for each in names:
-            books[each].sub(name, epsilon=epsilon or 0.0, delta=delta)
-        token = state.add_person(name, role, names, days=days)
+        shares = dict.fromkeys(dataset or (), (epsilon or 0.0, delta))
+        token = add_person(ledger, state, configuration, name, role, shares, days=days)
+    _show(name, token)
+
+
+def _show(name: str, token: str) -> None:
     say(f"token of {name}, shown this once: {token}")
     note("Hand it over in private; only its hash is kept.")
 
 
-@command("revoke", person_app)
+@command("new", token_app)
+def new(
+    name: Who,
+    days: Annotated[float, typer.Option("--days", help="After which the token expires.")] = 90.0,
+    config: File = DEFAULT,
+) -> None:
+    """Print one more token of a person: for one that was lost, or expires."""
+    from discreet.desk.people import new_token
+
+    with _opened(config) as (_, state):
+        token = new_token(state, name, days=days)
+    _show(name, token)
+
+
+@command("revoke", token_app)
 def revoke(name: Who, config: File = DEFAULT) -> None:
-    """Take back every token of a person."""
+    """Take back every token of a person, and what they have asked that is not charged yet."""
     with _opened(config) as (_, state):
         count = state.revoke(name)
     say(f"{count} token of {name} is taken back" if count == 1 else f"{count} tokens of {name} are taken back")
+
+
+@command("raise")
+def raise_(
+    dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The data set.")],
+    why: Why,
+    person: Annotated[
+        str | None, typer.Option("--person", help="Whose part; without it, the whole.", show_default=False)
+    ] = None,
+    epsilon: Annotated[float, epsilon_option("How much more.")] = 0.0,
+    delta: Annotated[float, delta_option("How much more.")] = 0.0,
+    config: File = DEFAULT,
+) -> None:
+    """Raise what a person, or everybody together, may spend on a data set: an entry in the chain."""
+    from discreet.desk.people import raise_limit
+    from discreet.ledger import Ledger
+    from discreet.ledger.ledger import user_name
+
+    with _opened(config) as (configuration, _), Ledger(configuration.ledger) as ledger:
+        known = _known(configuration, dataset)
+        entry = raise_limit(ledger, known, person, epsilon=epsilon, delta=delta, why=why, by=user_name())
+    say(f"raised: entry {entry.seq}")
+
+
+def _known(configuration: Configuration, name: str) -> Dataset:
+    if name not in configuration.datasets:
+        raise ValueError(f"There is no data set {name!r}; there are {', '.join(configuration.datasets)}.")
+    return configuration.datasets[name]

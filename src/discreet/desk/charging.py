@@ -9,6 +9,7 @@ Decision 570.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,9 +21,8 @@ from discreet.desk.state import Asking
 from discreet.errors import BudgetExceeded, DiscreetError
 from discreet.ledger import AlreadyCharged, Book, ChainBroken, Ledger, LedgerError
 from discreet.release import ONE_RECORD
-from discreet.tables.table import Table
 
-__all__ = ["Charge", "open_books", "sub_book"]
+__all__ = ["Charge", "Withdrawal", "open_books", "sub_book"]
 
 
 def open_books(ledger: Ledger, configuration: Configuration) -> dict[str, Book]:
@@ -42,18 +42,46 @@ def sub_book(ledger: Ledger, dataset: Dataset, person: str) -> Book:
     except ChainBroken:
         raise
     except LedgerError:
+        ledger.book(dataset.book)  # raises, where it is the ledger that cannot be read
         raise Refusal(422, "no_budget", f"You have no budget for {dataset.name!r}: ask its owner for one.") from None
+
+
+class Withdrawal:
+    """Whether a question is taken back or charged: whichever begins first; the other never happens."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._first = ""
+
+    def take_back(self) -> bool:
+        """Take the question back; false where its charge has begun."""
+        return self._be_first("taken back")
+
+    def begin_charge(self) -> None:
+        """Begin the charge, or refuse where the question was taken back."""
+        if not self._be_first("charged"):
+            raise Refusal(409, "cancelled", "The question was taken back. Nothing was charged.")
+
+    def _be_first(self, what: str) -> bool:
+        with self._lock:
+            self._first = self._first or what
+            return self._first == what
 
 
 class Charge:
     """What a worker calls before it reads: whether it was charged. ``entry`` is what came of it, or ``refusal``."""
 
     def __init__(
-        self, asking: Asking, question: DeskQuestion, table: Table, books: tuple[Book, Book], admit: Callable[[], None]
+        self,
+        asking: Asking,
+        question: DeskQuestion,
+        operation: Any,
+        books: tuple[Book, Book],
+        admit: Callable[[], None],
     ) -> None:
-        self._asking, self._question, self._table = asking, question, table
+        self._asking, self._question, self._operation = asking, question, operation
         self._book, self._whole = books  # the person's, and the data set's
-        self._admit = admit  # raises, where the owner has stopped all questions
+        self._admit = admit  # raises, where the question may no longer be asked
         self.entry: dict[str, Any] | None = None
         self.refusal: Refusal | None = None
 
@@ -75,7 +103,7 @@ class Charge:
     def _charge(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         self._admit()
         asking, question = self._asking, self._question
-        operation = question.operation(self._table)
+        operation = self._operation
         stated = {"event": operation.event.to_dict(), "unit": str(operation.unit)}
         if {name: wanted[name] for name in stated} != stated or wanted["reproducible"]:
             raise Refusal(503, "unavailable", "The source is not what was declared of it. Nothing was charged.")
@@ -87,7 +115,7 @@ class Charge:
 
     def _label(self) -> str:
         """The label in the chain; with who approved what, where somebody did."""
-        label = self._question.label or self._question.build(self._table).label
+        label = self._question.label or str(getattr(self._operation, "label", ""))
         decision = self._asking.decision
         return f"{label} [approved by {decision['by']}: {decision['digest']}]" if decision else label
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from discreet.desk.answers import read_frame
 from discreet.desk.errors import ApprovalNeeded, DeskError
 from discreet.desk.public_tables import empty_table, made_up_table
 from discreet.desk.questions import BuilderCall, DeskBudget, DeskQuestion
-from discreet.errors import BudgetExceeded, extra
+from discreet.desk.whole_tables import FitQuestion, SynthesisQuestion, read_whole_table
+from discreet.errors import BudgetExceeded, choice, extra
 from discreet.events import Event
 from discreet.release import Release
+from discreet.schema import declaration
+from discreet.tables.answers import as_table
 from discreet.tables.expressions import Expression
 from discreet.tables.operation import Explanation
 from discreet.tables.query import TableQuery
@@ -44,8 +47,15 @@ class DeskRelease(Release[Any]):
     key: str = field(default="", compare=False)
 
 
-def connect(url: str, token: str, *, transport: httpx.BaseTransport | None = None) -> Desk:
-    """A desk at an address, asked with a token. ``transport`` is httpx's, for a proxy or a certificate of one's own.
+def connect(
+    url: str,
+    token: str,
+    *,
+    frames: Literal["polars", "pandas"] = "polars",
+    transport: httpx.BaseTransport | None = None,
+) -> Desk:
+    """A desk at an address, asked with a token. ``frames`` says which kind answers are; ``transport`` is httpx's, for a
+    proxy or a certificate of one's own.
 
     A token is sent over TLS alone, or to this machine: to whoever listens in between, it would be theirs as well.
     """
@@ -63,17 +73,23 @@ def connect(url: str, token: str, *, transport: httpx.BaseTransport | None = Non
         follow_redirects=False,
         transport=transport,
     )
-    return Desk(client)
+    return Desk(client, frames)
 
 
 class Desk:
     """A desk, asked with one person's token, which is never shown."""
 
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
+    def __init__(self, client: httpx.Client, frames: Literal["polars", "pandas"] = "polars") -> None:
+        self._client, self._frames = client, choice("frames", frames, {"polars": "polars", "pandas": "pandas"})
 
     def __repr__(self) -> str:
         return f"<Desk {self._client.base_url}>"
+
+    def _repr_html_(self) -> str:
+        about = self.about()
+        facts = {"desk": str(self._client.base_url), "person": about["person"], "role": about["role"],
+                 "data sets": ", ".join(about["datasets"])}  # fmt: skip
+        return as_table(facts)
 
     def __enter__(self) -> Desk:
         return self
@@ -106,7 +122,7 @@ class Desk:
 
     def release_of(self, key: str) -> DeskRelease:
         """The stored answer to a question that was asked under a key."""
-        return _release(self._call("GET", f"/v1/releases/{_part(key)}"))
+        return _release(self._call("GET", f"/v1/releases/{_part(key)}"), self._frames)
 
     def cancel(self, key: str) -> None:
         """Take back a question that waits for its owner: before it is charged, and never after."""
@@ -118,7 +134,7 @@ class Desk:
         while True:
             reply = self._call("POST", "/v1/releases", json=question.to_dict(), headers={"Idempotency-Key": key})
             if reply["state"] != "running":
-                return _release(reply)
+                return _release(reply, self._frames)
             time.sleep(0.2)  # another request with this key is at work
 
     def _call(self, method: str, path: str, **content: Any) -> dict[str, Any]:
@@ -160,13 +176,23 @@ def _failure(status: int, body: Mapping[str, Any]) -> Exception:
     return DeskError(message, status=status, code=str(error.get("code", "unknown")))
 
 
-def _release(reply: Mapping[str, Any]) -> DeskRelease:
+def _value(reply: Mapping[str, Any], frames: str) -> Any:
+    """A fitted model, where there is one; otherwise a frame."""
+    if "model" in reply:
+        from discreet.linear.saved import loads
+
+        return loads(reply["model"])
+    frame = read_frame(reply["columns"])
+    return frame.to_pandas() if frames == "pandas" else frame
+
+
+def _release(reply: Mapping[str, Any], frames: str) -> DeskRelease:
     if reply["state"] == "withheld":
         raise DeskError(reply["message"], status=201, code="withheld")
     if reply["state"] != "answered":
         raise ApprovalNeeded(f"{reply['message']} key={reply['key']!r}", reply["key"])
     return DeskRelease(
-        read_frame(reply["columns"]),
+        _value(reply, frames),
         Event.from_dict(reply["event"]),
         label=reply["label"],
         unit=reply["unit"],
@@ -207,9 +233,8 @@ class DeskQuery(_Builder):
         self, epsilon: float | None = None, delta: float | None = None, *, rho: float | None = None, noise: str = "auto"
     ) -> Explanation:
         """What it will cost, and how good the answer will be; nothing is sent."""
-        explanation: Explanation = (
-            self._question(DeskBudget(epsilon, delta, rho, noise)).operation(self._empty()).explain()
-        )
+        asked = self._question(DeskBudget(epsilon, delta, rho, noise)).operation(self._empty())
+        explanation: Explanation = asked.explain()  # type: ignore[assignment]
         return explanation
 
     def rehearse(
@@ -271,6 +296,38 @@ class DeskTable(_Builder):
     def group_by(self, *keys: str) -> DeskQuery:
         """Groups by columns."""
         return self._with(DeskQuery, "group_by", *keys)  # type: ignore[no-any-return]
+
+    def marginals(
+        self,
+        sets: Iterable[Iterable[str]],
+        epsilon: float | None = None,
+        delta: float | None = None,
+        *,
+        rho: float | None = None,
+        label: str = "",
+        key: str | None = None,
+    ) -> DeskRelease:
+        """The counts of every combination of categories of each set of columns, all from one measurement, so that their
+        sums agree."""
+        asked = read_whole_table({"type": "marginals", "sets": [list(columns) for columns in sets]})
+        return self._ask_whole(asked, DeskBudget(epsilon, delta, rho), label, key)
+
+    def synthesize(
+        self, rows: int, epsilon: float, delta: float, *, bins: int | None = None, label: str = "",
+        key: str | None = None,
+    ) -> DeskRelease:  # fmt: skip
+        """Synthetic rows: a job, which the owner approves first."""
+        return self._ask_whole(SynthesisQuestion(rows, bins), DeskBudget(epsilon, delta), label, key)
+
+    def fit(self, target: str, epsilon: float, delta: float, *, label: str = "", key: str | None = None) -> DeskRelease:
+        """A linear model of a column from the others: a job, which the owner approves first. Its value is a fitted
+        ``TableModel``, with ``predict``."""
+        return self._ask_whole(FitQuestion(target), DeskBudget(epsilon, delta), label, key)
+
+    def _ask_whole(self, asked: Any, budget: DeskBudget, label: str, key: str | None) -> DeskRelease:
+        question = DeskQuestion(self.name, budget, label=label, whole=asked)
+        question.operation(self.local, declaration(self.made_up[0]))  # what is wrong is said here
+        return self.desk.ask(question, key)
 
     def parse(self, query: str) -> DeskQuery:
         """The question that a SELECT asks."""

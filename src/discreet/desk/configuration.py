@@ -11,9 +11,10 @@
     memory = 4.0                       # gigabytes a worker
     tick = 1.0                         # answers leave after 1, 2, 4 … ticks
     deadline = 30.0                    # what takes longer is charged and withheld
+    job_deadline = 600.0               # the same for synthetic data and models
 
     [datasets.visits]
-    source = "visits.csv"
+    source = "visits.csv"              # or a DuckDB file, or postgresql://…, with table = "public.visits"
     schema = "visits.toml"
     book = "visits"
     epsilon = 3.0
@@ -35,20 +36,30 @@ from typing import Any, TypeVar
 
 from discreet.desk.clock import TickClock
 from discreet.errors import is_whole_text, number, positive, probability, whole
+from discreet.ledger.address import Address
 from discreet.ledger.terms import check_name
 
 __all__ = ["Configuration", "Dataset", "read_configuration"]
 
 Section = TypeVar("Section")
+_NO_ADDRESS = (
+    "is an address, but a source is a file below desk.root, or a table of PostgreSQL. Spark is none: it runs programs "
+    "and speaks over a network, and a worker that has opened records may do neither. Write the table as a folder of "
+    "Parquet files, and name that."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """One data set: its files, its book, and the limits of a question about it."""
+    """One data set: its files, its book, and the limits of a question about it.
+
+    ``source`` is a file or, with ``table``, the database that holds the table: a DuckDB file, or PostgreSQL's address.
+    """
 
     name: str
-    source: Path
+    source: Path | str
     schema: Path
+    table: str | None = None
     book: str
     epsilon: float
     delta: float = 0.0
@@ -60,12 +71,22 @@ class Dataset:
     def __post_init__(self) -> None:
         check_name(self.name)
         check_name(self.book)
+        if isinstance(self.source, str) and self.table is None:
+            raise ValueError("source is a database, so table must name one of its tables.")
+        if self.table is not None and (not is_whole_text(self.table) or not self.table.isprintable()):
+            raise ValueError("table must be the name of a table: text of one line.")
         positive("epsilon", self.epsilon)
         probability("delta", self.delta)
         for name in ("largest_epsilon", "approval_above"):
             number(name, getattr(self, name), low=0, high=math.inf)
         number("approval_days", self.approval_days, low=0, high=3650, open_low=True)
         whole("rate", self.rate, low=1)
+
+    @property
+    def place(self) -> str:
+        """Where the records are, without anything that may be secret: what a book is bound to."""
+        home = Address.parse(self.source).name if isinstance(self.source, str) else str(self.source)
+        return home if self.table is None else f"{home}#{self.table}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +102,7 @@ class Configuration:
     memory: float = 4.0
     tick: float = 1.0
     deadline: float = 30.0
+    job_deadline: float = 600.0
     unconfined: bool = False
     datasets: Mapping[str, Dataset]
 
@@ -91,13 +113,18 @@ class Configuration:
         number("memory", self.memory, low=0.25, high=4096)
         if self.unconfined not in (True, False):
             raise ValueError("desk.unconfined must be true or false.")
-        _ = self.clock
+        _ = self.clock, self.job_clock
         _refuse_second_budgets(self.datasets)
 
     @property
     def clock(self) -> TickClock:
         """When answers leave."""
         return TickClock(self.tick, self.deadline)
+
+    @property
+    def job_clock(self) -> TickClock:
+        """When what a job makes leaves."""
+        return TickClock(self.tick, self.job_deadline)
 
 
 def read_configuration(path: Path) -> Configuration:
@@ -130,7 +157,8 @@ def _dataset(name: str, facts: Mapping[str, Any], root: Path) -> Dataset:
     missing = [key for key in ("source", "schema", "epsilon") if key not in facts]
     if missing:
         raise ValueError(f"datasets.{name} has no {missing[0]}.")
-    files = {key: _below(root, f"datasets.{name}.{key}", facts[key]) for key in ("source", "schema")}
+    files: dict[str, Any] = {"schema": _below(root, f"datasets.{name}.schema", facts["schema"])}
+    files["source"] = _source(root, f"datasets.{name}.source", facts["source"])
     return _section(Dataset, f"datasets.{name}", {"book": name, **facts, **files, "name": name})
 
 
@@ -144,6 +172,17 @@ def _section(kind: type[Section], name: str, facts: Mapping[str, Any]) -> Sectio
         return kind(**facts)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _source(root: Path, name: str, value: Any) -> Path | str:
+    """A file below the root, or PostgreSQL's address."""
+    address = _text(name, value)
+    if address.startswith("postgresql"):
+        Address.parse(address)
+        return address
+    if "://" in address:
+        raise ValueError(f"{name} {_NO_ADDRESS}")
+    return _below(root, name, value)
 
 
 def _below(root: Path, name: str, value: Any) -> Path:
@@ -174,16 +213,25 @@ def _table(name: str, value: Any) -> Mapping[str, Any]:
 
 def _refuse_second_budgets(datasets: Mapping[str, Dataset]) -> None:
     """One source has one book, under whatever name, and one book one source: else a budget would be had twice."""
-    book_of: dict[Path, str] = {}
-    source_of: dict[str, Path] = {}
+    book_of: dict[Any, str] = {}
+    source_of: dict[str, Any] = {}
     for each in datasets.values():
-        if book_of.setdefault(each.source, each.book) != each.book:
+        if any(book_of.setdefault(place, each.book) != each.book for place in (each.place, _file_of(each))):
             raise ValueError(
                 f"datasets.{each.name} has a source that another book counts already: name that book, so that both are "
                 "counted together."
             )
-        if source_of.setdefault(each.book, each.source) != each.source:
+        if source_of.setdefault(each.book, each.place) != each.place:
             raise ValueError(f"datasets.{each.name} has a book that another source has: give it a book of its own.")
         first = next(other for other in datasets.values() if other.book == each.book)
         if (first.epsilon, first.delta) != (each.epsilon, each.delta):
             raise ValueError(f"datasets.{each.name} and datasets.{first.name} have one book with two limits.")
+
+
+def _file_of(dataset: Dataset) -> Any:
+    """The file itself, by whatever name (a hard link is the same); with its table, where it has several."""
+    try:
+        found = Path(dataset.source).stat() if isinstance(dataset.source, Path) else None
+    except OSError:  # not there yet: a worker will say so
+        found = None
+    return dataset.place if found is None else (found.st_dev, found.st_ino, dataset.table)

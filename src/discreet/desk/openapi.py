@@ -7,9 +7,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from discreet.desk.state import ROLES
+
 __all__ = ["RouteFacts", "describe"]
 
 _ANYTHING: dict[str, Any] = {"type": "object"}
+_TEXT: dict[str, Any] = {"type": "string"}
+_NUMBER: dict[str, Any] = {"type": "number"}
+
+
+def _object(required: Sequence[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": list(required), "additionalProperties": False, "properties": properties}
+
+
 _ERROR: dict[str, Any] = {
     "type": "object",
     "required": ["error"],
@@ -46,6 +56,9 @@ _QUESTION = {
         "version": {"const": 1},
         "operation": {
             "oneOf": [
+                _operation("marginals", ["sets"], sets={"type": "array", "items": {"type": "array", "items": _TEXT}}),
+                _operation("synthesis", ["rows"], rows={"type": "integer"}, bins={"type": "integer"}),
+                _operation("fit", ["target"], target=_TEXT),
                 _operation("table", ["steps"], steps={"type": "array", "items": _STEP}),
                 _operation("sql", ["sql"], sql={"type": "string"}),
                 _operation(
@@ -84,18 +97,29 @@ _ANSWER = {
         "entry": {"type": "integer"},
         "head": {"type": "string"},
         "message": {"type": "string"},
+        "model": {"type": "string"},
     },
 }
+_SHARE = _object(["epsilon"], epsilon=_NUMBER, delta=_NUMBER)
 _SCHEMAS: dict[str, Any] = {
     "Error": _ERROR,
     "DeskQuestion": _QUESTION,
     "Answer": _ANSWER,
-    "Decision": {
+    "Decision": _object(["why"], why=_TEXT),
+    "NewPerson": _object(
+        ["name", "role"],
+        name=_TEXT,
+        role={"enum": list(ROLES)},
+        shares={"type": "object", "additionalProperties": _SHARE},
+        days=_NUMBER,
+    ),
+    "Days": _object([], days=_NUMBER),
+    "Token": {
         "type": "object",
-        "required": ["why"],
-        "additionalProperties": False,
-        "properties": {"why": {"type": "string"}},
+        "required": ["version", "name", "token"],
+        "properties": {"version": {"const": 1}, "name": _TEXT, "token": _TEXT},
     },
+    "Raise": _object(["why"], why=_TEXT, epsilon=_NUMBER, delta=_NUMBER, person={"type": ["string", "null"]}),
     "Anything": _ANYTHING,
 }
 

@@ -14,8 +14,16 @@ from typing import Any
 
 from discreet.desk.expressions import read_expression, write_expression
 from discreet.desk.json_text import canonical
+from discreet.desk.whole_tables import (
+    FitQuestion,
+    MarginalsQuestion,
+    SynthesisQuestion,
+    WholeTableOperation,
+    read_whole_table,
+)
 from discreet.errors import choice, is_whole_text, probability
 from discreet.errors import positive as positive_number
+from discreet.schema import Declaration
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.binned import Histogram, Quantiles
 from discreet.tables.expressions import Expression
@@ -23,7 +31,7 @@ from discreet.tables.operation import TableOperation
 from discreet.tables.query import TableQuery
 from discreet.tables.table import Table
 
-__all__ = ["BuilderCall", "DeskBudget", "DeskQuestion", "check_label"]
+__all__ = ["BuilderCall", "DeskBudget", "DeskQuestion", "check_label", "count_numbers"]
 
 OF_TABLES = dict.fromkeys(("filter", "derive", "select", "group_by"))
 AGGREGATES = (
@@ -106,7 +114,7 @@ class DeskBudget:
 
 @dataclass(frozen=True, slots=True)
 class DeskQuestion:
-    """What is asked of a data set, by steps of the builder or by SQL, and for how much."""
+    """What is asked of a data set, by steps of the builder, by SQL or of the table as a whole, and for how much."""
 
     dataset: str
     budget: DeskBudget
@@ -114,11 +122,28 @@ class DeskQuestion:
     sql: str | None = None
     errors: bool = True
     label: str = ""
+    whole: MarginalsQuestion | SynthesisQuestion | FitQuestion | None = None
+
+    @property
+    def is_job(self) -> bool:
+        """Whether it takes long, and waits for the owner whatever it costs."""
+        return self.whole is not None and self.whole.is_job
+
+    def __str__(self) -> str:
+        """What is asked, as its owner reads it."""
+        if self.sql is not None:
+            return self.sql
+        if self.whole is not None:
+            return canonical(self.whole.to_dict())
+        return " ".join(f".{step.call}({_as_text(step)})" for step in self.steps)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: what a client posts."""
-        if self.sql is not None:
-            operation: dict[str, Any] = {"type": "sql", "dataset": self.dataset, "sql": self.sql}
+        operation: dict[str, Any]
+        if self.whole is not None:
+            operation = {**self.whole.to_dict(), "dataset": self.dataset}
+        elif self.sql is not None:
+            operation = {"type": "sql", "dataset": self.dataset, "sql": self.sql}
         else:
             operation = {"type": "table", "dataset": self.dataset, "steps": [step.to_dict() for step in self.steps]}
         budget = {name: value for name, value in self.budget.to_dict().items() if value is not None}
@@ -146,6 +171,8 @@ class DeskQuestion:
 
     def build(self, table: Table) -> TableQuery:
         """The question, asked of ``table``; whatever is wrong with it is a ``ValueError``."""
+        if self.whole is not None:
+            raise ValueError("This question is of the table as a whole, and no query.")
         try:
             if self.sql is not None:
                 return table.parse(self.sql)
@@ -159,12 +186,18 @@ class DeskQuestion:
         return asked
 
     def _refuse_large(self, query: TableQuery) -> None:
-        numbers = query.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in query.aggregates)
-        if numbers > MOST_NUMBERS:
+        if (numbers := count_numbers(query)) > MOST_NUMBERS:
             raise ValueError(f"The answer would have {numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most.")
 
-    def operation(self, table: Table) -> TableOperation | Any:
-        """The question with its budget: its event is known, nothing is read."""
+    def operation(
+        self, table: Table, declared: Declaration | None = None, data: Any = None
+    ) -> TableOperation | WholeTableOperation | Any:
+        """The question with its budget: its event is known, nothing is read.
+
+        One of the table as a whole needs what is ``declared`` of it, and, where it is to be released, its ``data``.
+        """
+        if self.whole is not None:
+            return self._whole_table(declared, data)
         query = self.build(table)
         try:
             self._refuse_large(query)
@@ -173,6 +206,31 @@ class DeskQuestion:
         except _FAILURES:
             raise ValueError(_UNREADABLE) from None
         return operation
+
+    def _whole_table(self, declared: Declaration | None, data: Any) -> WholeTableOperation:
+        if self.whole is None or declared is None:
+            raise ValueError("This question is of the table as a whole: its declaration is needed.")
+        try:
+            operation = WholeTableOperation(self.whole, declared, self.budget.to_dict(), data)
+            assert operation.event is not None
+        except _FAILURES:
+            raise ValueError(_UNREADABLE) from None
+        if (numbers := count_numbers(operation)) > MOST_NUMBERS:
+            raise ValueError(f"The answer would have {numbers:,} numbers, but a desk sends {MOST_NUMBERS:,} at most.")
+        return operation
+
+
+def count_numbers(asked: TableQuery | TableOperation | WholeTableOperation) -> int:
+    """How many numbers an answer has, as far as that is public."""
+    if isinstance(asked, WholeTableOperation):
+        return asked.numbers
+    return asked.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in asked.aggregates)
+
+
+def _as_text(step: BuilderCall) -> str:
+    wire = step.to_dict()
+    named = (f"{name}={value}" for name, value in wire["options"].items())
+    return ", ".join([*map(str, wire["args"]), *named])
 
 
 def _numbers_of(aggregate: Aggregate) -> int:
@@ -211,7 +269,12 @@ def _read_operation(wire: Any) -> dict[str, Any]:
             column = [rest["column"]] if "column" in rest else []
             call = {"call": name, "args": column, "options": rest.get("options", {})}
             return {"dataset": dataset, "steps": (BuilderCall.from_dict(call),)}
-    raise ValueError("operation must be tagged: type 'table' with steps, 'sql' with sql, or 'statistic' with a column.")
+        case {"type": "marginals" | "synthesis" | "fit", "dataset": str(dataset)}:
+            return {"dataset": dataset, "whole": read_whole_table(wire)}
+    raise ValueError(
+        "operation must be tagged: type 'table' with steps, 'sql' with sql, 'statistic' with a column, 'marginals' "
+        "with sets, 'synthesis' with rows, or 'fit' with a target."
+    )
 
 
 def _write(value: Any) -> Any:

@@ -9,21 +9,21 @@ from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.desk.approvals import DECISIONS, decide
 from discreet.desk.configuration import Configuration, read_configuration
 from discreet.desk.errors import NOT_THERE, Refusal
 from discreet.desk.guard import Guard, Metrics
-from discreet.desk.json_text import read_object
 from discreet.desk.openapi import RouteFacts, describe
+from discreet.desk.owners import add_person, add_token, raise_limit, revoke_tokens
 from discreet.desk.pages import page_routes
-from discreet.desk.questions import DeskQuestion, check_label
-from discreet.desk.replies import Reply, reply_of
+from discreet.desk.questions import DeskQuestion
+from discreet.desk.replies import Reply
+from discreet.desk.requests import line_of, read_body, read_key, read_why, valid
 from discreet.desk.service import Service
-from discreet.desk.state import Asking, Person
+from discreet.desk.state import Person
 from discreet.errors import DiscreetError, extra
-from discreet.ledger.units import checked_key
 
 with extra("desk"):
     from starlette.applications import Starlette
@@ -67,18 +67,15 @@ class Server:
 
     async def release(self, person: Person, request: Request) -> Reply:
         question = await self._question(person, request)
-        key = _valid(lambda: _key(request.headers.get("idempotency-key")))
+        key = read_key(request)
         return await self.service.release(person, key, question)
 
     async def stored(self, person: Person, request: Request) -> Reply:
-        asking = await asyncio.to_thread(self.service.state.question, person.name, request.path_params["key"])
-        if asking is None:
-            raise Refusal(404, "not_found", NOT_THERE)
-        return reply_of(self.service.shown(asking))
+        return await self.service.stored(person, request.path_params["key"])
 
     async def history(self, person: Person, request: Request) -> Reply:
         mine = await asyncio.to_thread(self.service.state.questions, person.name)
-        return Reply(200, {"version": 1, "releases": [_line(self.service.shown(asking)) for asking in mine]})
+        return Reply(200, {"version": 1, "releases": [line_of(self.service.shown(asking)) for asking in mine]})
 
     async def cancel(self, person: Person, request: Request) -> Reply:
         await asyncio.to_thread(self.service.cancel, person, request.path_params["key"])
@@ -88,24 +85,22 @@ class Server:
 
     async def requests(self, person: Person, request: Request) -> Reply:
         waiting = await asyncio.to_thread(self.service.state.questions, None, "waiting")
-        return Reply(200, {"version": 1, "requests": [_line(asking) for asking in waiting]})
+        return Reply(200, {"version": 1, "requests": [line_of(asking) for asking in waiting]})
 
     async def decide(self, person: Person, request: Request) -> Reply:
-        why = await _why(request)
+        why = await read_why(request)
         number, decision = int(request.path_params["number"]), request.path_params["decision"]
         if decision not in DECISIONS or number >= 2**63:
             raise Refusal(404, "not_found", NOT_THERE)
         state, configuration = self.service.state, self.service.configuration
         asking = await asyncio.to_thread(decide, state, configuration, number, decision, by=person.name, why=why)
-        return Reply(200, _line(asking))
+        return Reply(200, line_of(asking))
 
     async def people(self, person: Person, request: Request) -> Reply:
-        everybody = await asyncio.to_thread(self.service.state.people)
-        lines = [{"name": each.name, "role": each.role, "datasets": list(each.datasets)} for each in everybody]
-        return Reply(200, {"version": 1, "people": lines})
+        return Reply(200, {"version": 1, "people": await asyncio.to_thread(self.service.people)})
 
     async def freeze(self, person: Person, request: Request) -> Reply:
-        why = await _why(request)
+        why = await read_why(request)
         await asyncio.to_thread(self.service.state.note, "frozen", why or None)
         return Reply(200, {"version": 1, "frozen": why or None})
 
@@ -129,8 +124,8 @@ class Server:
     # --- parts -------------------------------------------------------------------------------------------------------
 
     async def _question(self, person: Person, request: Request) -> DeskQuestion:
-        body = await request.body()
-        question: DeskQuestion = _valid(lambda: DeskQuestion.from_dict(read_object(body)))
+        body = await read_body(request)
+        question = valid(lambda: DeskQuestion.from_dict(body))
         dataset = self.service.dataset(person, question.dataset)
         self.limits.take(person.name, dataset.rate)
         return question
@@ -180,6 +175,15 @@ ROUTES: tuple[tuple[str, str, _Handler, RouteFacts], ...] = (
     ("/v1/requests/{number:int}/{decision}", "POST", Server.decide,
      RouteFacts("Approve or decline", (200, 409, 422, *_USUAL), "Decision", roles=DECIDING)),
     ("/v1/people", "GET", Server.people, RouteFacts("Everybody who has a role", (200, *_USUAL), roles=READING)),
+    ("/v1/people", "POST", add_person,
+     RouteFacts("Add a person: their token, once", (201, 409, 422, *_USUAL), "NewPerson", "Token", DECIDING)),
+    ("/v1/people/{name}/tokens", "POST", add_token,
+     RouteFacts("One more token for a person", (201, 422, *_USUAL), "Days", "Token", DECIDING)),
+    ("/v1/people/{name}/tokens", "DELETE", revoke_tokens,
+     RouteFacts("Take back every token of a person", (200, *_USUAL), roles=DECIDING)),
+    ("/v1/datasets/{name}/raise", "POST", raise_limit,
+     RouteFacts("Raise what a person, or everybody together, may spend", (201, 409, 422, *_USUAL), "Raise",
+                roles=DECIDING)),
     ("/v1/freeze", "POST", Server.freeze,
      RouteFacts("Stop all questions, with a reason; without one, go on", (200, 422, *_USUAL), "Decision",
                roles=DECIDING)),
@@ -248,34 +252,6 @@ def _endpoint(
 
 def _not_there(request: Request, error: Exception) -> Response:
     return JSONResponse(Refusal(404, "not_found", NOT_THERE).to_dict(), 404)
-
-
-def _valid(build: Callable[[], Any]) -> Any:
-    try:
-        return build()
-    except ValueError as error:
-        raise Refusal(422, "invalid", str(error)) from None
-
-
-def _key(key: str | None) -> str:
-    if key is None or len(key) > 100:
-        raise ValueError("Idempotency-Key is missing, or longer than 100 characters: a new one for each question.")
-    return checked_key(key)
-
-
-async def _why(request: Request) -> str:
-    body = await request.body()
-    match _valid(lambda: read_object(body)):
-        case {"why": str(why), **rest} if not rest:
-            return str(_valid(lambda: check_label(why)))
-    raise Refusal(422, "invalid", "This takes an object with why.")
-
-
-def _line(asking: Asking) -> dict[str, Any]:
-    """A question without its answer."""
-    return {"number": asking.number, "person": asking.person, "key": asking.key, "state": asking.state, "at": asking.at,
-            "digest": asking.digest, "question": dict(asking.question), "decision": dict(asking.decision),
-            "entry": asking.answer.get("entry")}  # fmt: skip
 
 
 def serve(file: Path, port: int, *, say: Callable[[str], object] = print) -> None:

@@ -25,24 +25,32 @@ _CHANGED = (
 
 
 def bind_sources(
-    state: DeskState, configuration: Configuration, contents: Mapping[str, Any], facts: Mapping[str, Any]
+    state: DeskState,
+    configuration: Configuration,
+    contents: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    places: Mapping[str, str | None] | None = None,
 ) -> None:
-    """Bind each book to its source, or refuse where it was bound to another; and each source to its book."""
+    """Bind each book to its source, or refuse where it was bound to another; and each source to its book.
+
+    ``places`` is what databases call their tables: one table, by whatever address, is one source.
+    """
     for name, dataset in configuration.datasets.items():
+        place = (places or {}).get(name) or dataset.place
         said, word = f"source of {dataset.book}", f"same population of {dataset.book}"
-        source = [str(dataset.source), contents[name].get("unit"), facts[name]]
+        source = [place, contents[name].get("unit"), facts[name]]
         now = hashlib.sha256(canonical(source).encode()).hexdigest()
         before = state.fact(said)
         if before not in (None, now) and state.fact(word) is None:
             raise DiscreetError(_CHANGED.format(name=name, book=dataset.book))
-        other = state.fact(f"book of {dataset.source}")
+        other = state.fact(f"book of {place}")
         if other not in (None, dataset.book):
             raise DiscreetError(
                 f"The source of {name!r} is counted in book {other!r} already: a second book would be a second budget."
             )
         state.note(said, now)
         state.note(word, None)  # for this change, and no other
-        state.note(f"book of {dataset.source}", dataset.book)
+        state.note(f"book of {place}", dataset.book)
 
 
 def same_population(state: DeskState, book: str, by: str, why: str) -> None:

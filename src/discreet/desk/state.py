@@ -176,6 +176,16 @@ class DeskState:
             return None
         return person_from(row)
 
+    def person(self, name: str) -> Person | None:
+        """The person of that name."""
+        return next((each for each in self.people() if each.name == name), None)
+
+    def token_count(self, name: str) -> int:
+        """How many tokens of a person have not expired."""
+        with self._transaction(write=False) as connection:
+            rows = connection.execute(sa.select(_tokens.c.expires).where(_tokens.c.person == name)).all()
+        return sum(datetime.fromisoformat(row.expires) > self._clock() for row in rows)
+
     def people(self) -> list[Person]:
         """Everybody, by name."""
         with self._transaction(write=False) as connection:
@@ -193,20 +203,26 @@ class DeskState:
         """The question of that number."""
         return next(iter(self._select(_questions.c.number == number)), None)
 
-    def questions(self, person: str | None = None, state: str | None = None) -> list[Asking]:
+    def questions(
+        self, person: str | None = None, state: str | None = None, *, most: int | None = 1000
+    ) -> list[Asking]:
         """The newest questions: of a person, or in a state."""
         wanted = sa.true() if person is None else _questions.c.person == person
-        return self._select(wanted & (sa.true() if state is None else _questions.c.state == state))
+        return self._select(wanted & (sa.true() if state is None else _questions.c.state == state), most)
 
-    def _select(self, wanted: Any) -> list[Asking]:
-        query = sa.select(_questions).where(wanted).order_by(_questions.c.number.desc()).limit(1000)
+    def _select(self, wanted: Any, most: int | None = 1) -> list[Asking]:
+        query = sa.select(_questions).where(wanted).order_by(_questions.c.number.desc()).limit(most)
         with self._transaction(write=False) as connection:
             return [_asking(row) for row in connection.execute(query)]
 
-    def begin(self, person: str, key: str, digest: str, question: Mapping[str, Any], state: str) -> bool:
-        """Write a new question down; false where the key is taken."""
+    def begin(
+        self, person: str, key: str, digest: str, question: Mapping[str, Any], state: str, *, room: int = 0
+    ) -> bool:
+        """Write a new question down, with so many bytes of room for its answer: where the disk has none, nothing is
+        charged. False where the key is taken.
+        """
         row = {"person": person, "key": key, "digest": digest, "question": json.dumps(question), "state": state,
-               "at": self._clock().isoformat(), "decision": "{}", "answer": "{}"}  # fmt: skip
+               "at": self._clock().isoformat(), "decision": "{}", "answer": "{}" + " " * room}  # fmt: skip
         try:
             with self._write() as connection:
                 connection.execute(sa.insert(_questions), row)

@@ -20,6 +20,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from glob import glob
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -27,11 +28,13 @@ from typing import Any
 
 from discreet.desk.answers import write_frame
 from discreet.desk.confinement import confine, die_with_parent
+from discreet.desk.databases import DatabaseTable, open_duckdb_table, open_postgres_table
 from discreet.desk.public_tables import empty_table, public_facts, read_declaration
 from discreet.desk.questions import BuilderCall, DeskBudget, DeskQuestion
 from discreet.encoding.duckdb import lock_connection
 from discreet.events import Event
 from discreet.release import ONE_RECORD, Enforced, charged
+from discreet.schema import Declaration
 from discreet.tables.table import Table, table
 
 __all__ = ["serve"]
@@ -67,34 +70,60 @@ class _Payer:
         self.was_charged = True
 
 
-def serve(pipe: Connection, datasets: Mapping[str, tuple[str, str]], memory: float, unconfined: bool) -> None:
-    """Open the data sets (name: source, schema), say what is public of them, and answer until the pipe ends."""
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A source that was opened: for queries, and for what reads the table as a whole."""
+
+    table: Table
+    declared: Declaration
+    data: str | DatabaseTable
+
+    @property
+    def place(self) -> str | None:
+        """What the source calls itself, where that is not its file."""
+        return self.data.place if isinstance(self.data, DatabaseTable) else None
+
+
+def serve(pipe: Connection, datasets: Mapping[str, tuple[str | None, ...]], memory: float, unconfined: bool) -> None:
+    """Open the data sets (name: source, schema, table), say what is public of them, and answer until the pipe ends."""
     die_with_parent()
     _be_silent()
     try:
-        tables = {name: _open(Path(source), Path(schema), memory) for name, (source, schema) in datasets.items()}
-        facts = {name: public_facts(one) for name, one in tables.items()}
-        for name, (_, schema) in datasets.items():
-            _warm_up(empty_table(name, read_declaration(Path(schema))[1], facts[name]))
+        opened = {name: _open(*files, memory=memory) for name, files in datasets.items()}
+        facts = {name: public_facts(one.table) for name, one in opened.items()}
+        for name, files in datasets.items():
+            _warm_up(empty_table(name, read_declaration(Path(str(files[1])))[1], facts[name]))
         if not unconfined:
             confine(int(memory * 2**30))
     except Exception as error:  # to the owner, at the start: nothing was asked of a record yet
         _send(pipe, {"failed": f"{type(error).__name__}: {error}"})
         return
-    _send(pipe, {"ready": facts})
+    _send(pipe, {"ready": facts, "places": {name: one.place for name, one in opened.items()}})
     while True:
         try:
             question = _receive(pipe)
         except EOFError:
             return
-        _send(pipe, _answer(pipe, tables, question))
+        _send(pipe, _answer(pipe, opened, question))
 
 
-def _open(source: Path, schema: Path, memory: float) -> Table:
-    declared, _ = read_declaration(schema)
-    opened = table(source, schema=declared, memory_limit=f"{memory / 2:g}GB", threads=1)
-    lock_connection(opened.source.connection, _files(source))
-    return opened
+def _open(source: str | None, schema: str | None, name: str | None = None, *, memory: float) -> _Opened:
+    """A source, by a connection that is locked to it."""
+    assert source is not None
+    declared, _ = read_declaration(Path(str(schema)))
+    settings: dict[str, Any] = {"memory_limit": f"{memory / 2:g}GB", "threads": 1}
+    if name is None:
+        opened = table(source, schema=declared, **settings)
+        lock_connection(opened.source.connection, _files(Path(source)))
+        return _Opened(opened, declared, source)
+    if source.startswith("postgresql"):
+        columns = list(dict.fromkeys([*declared.schema, *([declared.unit] if declared.unit else [])]))
+        found, files = open_postgres_table(source, name, columns, settings), []
+    else:
+        found, files = open_duckdb_table(source, name, settings), [source]
+    opened = table(found.relation, schema=declared)
+    lock_connection(found.connection, files)
+    return _Opened(opened, declared, found)
 
 
 def _files(source: Path) -> list[str]:
@@ -110,13 +139,16 @@ def _warm_up(empty: Table) -> None:
         DeskQuestion("", budget, steps).operation(empty).release(rng=1)
 
 
-def _answer(pipe: Connection, tables: Mapping[str, Table], message: Any) -> dict[str, Any]:
+def _answer(pipe: Connection, opened: Mapping[str, _Opened], message: Any) -> dict[str, Any]:
     payer = _Payer(pipe)
     try:
         question = DeskQuestion.from_dict(message["ask"])
-        operation = question.operation(tables[question.dataset])
+        one = opened[question.dataset]
+        operation = question.operation(one.table, one.declared, one.data)
         release = charged(operation, book=payer, label=question.label)
-        return {"answer": {"columns": write_frame(release.value), "error": release.error}}
+        value, model = (release.value, None) if question.whole is None else release.value
+        answer = {"columns": write_frame(value), "error": release.error}
+        return {"answer": answer if model is None else answer | {"model": model}}
     except _Stopped:
         return {"stopped": True}
     except Exception:  # whatever it says stays here: before the charge for its paths, after it for what it may quote

@@ -23,7 +23,7 @@ __all__ = ["Job", "Workers"]
 
 _LONGEST = 1 << 28  # bytes of an answer: a million groups have less
 _LAST_WORDS = {"answer", "stopped", "failed"}
-_PATIENCE = 120.0  # seconds for a worker to open the data and to compile what is compiled at its first use
+_PATIENCE = 300.0  # seconds for a worker to open the data and to compile what is compiled at its first use
 
 
 @dataclass(slots=True)
@@ -46,22 +46,29 @@ class Workers:
     """So many processes, each with a thread of the server that speaks to it and to nobody else."""
 
     def __init__(
-        self, number: int, datasets: Mapping[str, tuple[str, str]], memory: float, *, unconfined: bool = False
+        self, number: int, datasets: Mapping[str, tuple[str | None, ...]], memory: float, *, unconfined: bool = False
     ) -> None:
         self._arguments = (dict(datasets), memory, unconfined)
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._starts: SimpleQueue[Mapping[str, Any] | Exception] = SimpleQueue()
+        self._workers: list[_Worker] = []
         self.restarts = 0
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(number)]
         for thread in self._threads:
             thread.start()
         self.facts: Mapping[str, Any] = {}
+        self.places: Mapping[str, str | None] = {}  # what databases call their tables
         for _ in self._threads:
             start = self._starts.get()
             if isinstance(start, Exception):
                 self.close()
                 raise start
-            self.facts = start
+            self.facts, self.places = start["ready"], start["places"]
+
+    @property
+    def processes(self) -> list[int]:
+        """The numbers of the processes that are alive."""
+        return [number for worker in self._workers if (number := worker.number) is not None]
 
     def put(self, job: Job) -> None:
         """Queue a job: the first worker that is free takes it up."""
@@ -76,19 +83,21 @@ class Workers:
 
     def _run(self) -> None:
         worker = _Worker(self._arguments)
+        self._workers.append(worker)
         try:
             self._starts.put(worker.start())
         except Exception as error:
             self._starts.put(error)
             return
         while (job := self._jobs.get()) is not None:
-            job.started = time.monotonic()
             try:
                 if not worker.is_alive():
                     self.restarts += 1
                     worker.start()
+                job.started = time.monotonic()
                 outcome = worker.ask(job)
             except Exception:  # the data was moved, or memory is short: the next job tries again
+                job.started = job.started or time.monotonic()
                 worker.kill()
                 outcome = None
             job.outcome.set_result(outcome)
@@ -104,11 +113,16 @@ class _Worker:
         self._process: Any = None
         self._pipe: Connection | None = None
 
+    @property
+    def number(self) -> int | None:
+        """The process's, where there is one."""
+        return self._process.pid if self.is_alive() else None
+
     def is_alive(self) -> bool:
         return self._process is not None and bool(self._process.is_alive())
 
     def start(self) -> Mapping[str, Any]:
-        """A new process, when it has opened the data: what is public of them."""
+        """A new process, when it has opened the data: what is public of them, and what they call themselves."""
         self.kill()
         context = get_context("spawn")
         self._pipe, other = context.Pipe()
@@ -120,8 +134,7 @@ class _Worker:
             self.kill()
             reason = "it did not start" if message is None else message.get("failed")
             raise DiscreetError(f"A worker cannot open the data: {reason}")
-        ready: Mapping[str, Any] = message["ready"]
-        return ready
+        return message
 
     def ask(self, job: Job) -> dict[str, Any] | None:
         """The worker's last word about a question; none if it had none before the deadline, and was ended."""

@@ -196,7 +196,7 @@ def test_a_limit_is_raised_with_a_reason_that_stays(hospital: Hospital) -> None:
     assert owner.post("/limits", data=form | {"why": "a second study"}).status_code == 303
     assert ask(client, "more", epsilon=0.5).status_code == 303
     entry = hospital.desk.service.ledger.search(kind="raise")[-1]
-    assert entry.label.startswith("a second study [at the desk, by owner-")
+    assert entry.label.startswith("a second study [raised by owner-")
     assert client.post("/limits", data=form | {"why": "me too"}).status_code == 404
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet.desk.answers import write_frame
 from discreet.desk.configuration import Dataset
+from discreet.desk.errors import Refusal
 from discreet.desk.pages.answer_views import AnswerView
 from discreet.desk.public_tables import made_up_table
 from discreet.desk.questions import DeskQuestion
@@ -66,8 +67,10 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
     """What is known of a question; or what is wrong with it."""
     dataset = service.dataset(person, question.dataset)
     try:
-        operation = question.operation(service.tables[question.dataset])
+        operation = service.operation(question)
         explanation = operation.explain()
+    except Refusal as refusal:
+        return _mistake(refusal.message, question.sql or "")
     except (ValueError, DiscreetError) as error:
         return _mistake(str(error), question.sql or "")
     book, whole = service.book(dataset, person.name), service.books[dataset.name]
@@ -75,7 +78,6 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
     size = service._epsilon(question, operation.event, dataset)
     refusal = _refusal(service, dataset, size)
     fits = book.affords(operation.event, unit=operation.unit) > 0
-    groups = str(explanation.groups)
     few = (
         operation.rows.public_groups * len(explanation.errors) <= MOST_REHEARSED if hasattr(operation, "rows") else True
     )
@@ -85,13 +87,13 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
         after=max(0.0, left - size),
         fits=fits,
         refusal=refusal,
-        needs_approval=size > dataset.approval_above,
+        needs_approval=question.is_job or size > dataset.approval_above,
         cost=str(explanation.event),
         label=question.build(service.tables[question.dataset]).label,
-        groups=groups,
+        groups=str(getattr(explanation, "groups", "the table as a whole")),
         errors=_errors(operation, explanation.errors),
-        biases=tuple((explanation.bias or "").splitlines()),
-        doubts=tuple(explanation.doubts),
+        biases=tuple((getattr(explanation, "bias", None) or "").splitlines()),
+        doubts=tuple(getattr(explanation, "doubts", ())),
         rehearsal=_rehearse(service, question, made_up) if rehearse and few else None,
     )
 

@@ -1,0 +1,57 @@
+"""What is read of a request, and what is said of a question: public mistakes are refused here, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from discreet.desk.errors import Refusal
+from discreet.desk.json_text import read_object
+from discreet.desk.questions import check_label
+from discreet.desk.state import Asking
+from discreet.ledger.units import checked_key
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+__all__ = ["line_of", "read_body", "read_key", "read_why", "valid"]
+
+Built = TypeVar("Built")
+
+
+def valid(build: Callable[[], Built]) -> Built:
+    """What is built, or what is wrong with it as a refusal."""
+    try:
+        return build()
+    except ValueError as error:
+        raise Refusal(422, "invalid", str(error)) from None
+
+
+def read_key(request: Request) -> str:
+    """The key of a question."""
+    key = request.headers.get("idempotency-key")
+    if key is None or len(key) > 100:
+        missing = "Idempotency-Key is missing, or longer than 100 characters: a new one for each question."
+        raise Refusal(422, "invalid", missing)
+    return valid(lambda: checked_key(key))
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The object that was sent."""
+    body = await request.body()
+    return valid(lambda: read_object(body))
+
+
+async def read_why(request: Request) -> str:
+    """The reason that was sent, and nothing else."""
+    match await read_body(request):
+        case {"why": str(why), **rest} if not rest:
+            return valid(lambda: check_label(why))
+    raise Refusal(422, "invalid", "This takes an object with why.")
+
+
+def line_of(asking: Asking) -> dict[str, Any]:
+    """A question without its answer."""
+    return {"number": asking.number, "person": asking.person, "key": asking.key, "state": asking.state, "at": asking.at,
+            "digest": asking.digest, "question": dict(asking.question), "decision": dict(asking.decision),
+            "entry": asking.answer.get("entry")}  # fmt: skip
