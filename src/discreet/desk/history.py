@@ -12,6 +12,7 @@ from typing import Any
 
 from discreet.desk import state as desk_state
 from discreet.desk.errors import Refusal
+from discreet.desk.questions import DeskQuestion
 from discreet.desk.state import DeskState
 from discreet.errors import extra, is_whole_text
 
@@ -50,6 +51,14 @@ class AskedQuestion:
     def dataset(self) -> str:
         """What was asked about."""
         return str(self.question["operation"]["dataset"])
+
+    @property
+    def text(self) -> str:
+        """What was asked, as people read it; as it was written down, where this version no longer reads it."""
+        try:
+            return str(DeskQuestion.from_dict(self.question))
+        except ValueError:
+            return json.dumps(self.question["operation"])
 
     @property
     def budget(self) -> dict[str, float]:

@@ -69,6 +69,8 @@ def another(hospital: Hospital, tmp_path: Path) -> Iterator[Visitor]:
     if not (program := os.environ.get("DISCREET_TEST_CHROMIUM", "")):
         pytest.skip("DISCREET_TEST_CHROMIUM names no browser; .ci/run installs one")
     opened = Visitor(program, tmp_path / "browser", hospital.desk.url)
-    yield opened
-    opened.check()
-    opened.close()
+    try:
+        yield opened
+        opened.check()
+    finally:
+        opened.close()

@@ -12,6 +12,7 @@ import pytest
 
 from discreet.desk.behaviour import MANY_REFUSALS, Behaviour
 from discreet.desk.pages.officer import restyle
+from discreet.desk.state import Person
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.test_signing_in import signed_in
 from tests.desk.pages.visitor import Visitor
@@ -143,9 +144,8 @@ def test_a_large_question_waits_is_approved_and_is_asked(
     card = another.text(".request:last-of-type")
     assert name in card
     assert "an attacker detects at most" in card
-    number = another.evaluate(
-        f"[...document.querySelectorAll('.request')].find(e => e.innerText.toLowerCase().includes({json.dumps(name)})).id"
-    )
+    mine = f"e => e.innerText.toLowerCase().includes({json.dumps(name)})"
+    number = another.evaluate(f"[...document.querySelectorAll('.request')].find({mine}).id")
     another.write(f"#{number} input", "agreed with the ward")
     another.click(f"#{number} button[value=approve]")
     assert hospital.spent(name) == 0
@@ -321,3 +321,43 @@ def test_every_refusal_says_what_was_spent_and_what_to_do(hospital: Hospital) ->
         page = words(reply.text)
         assert "Nothing was charged." in page
         assert 'class="notice"' in reply.text
+
+
+def test_an_owner_adds_somebody_whose_token_is_shown_once(visitor: Visitor, hospital: Hospital) -> None:
+    visitor.sign_in(hospital.person("owner")[1], "/people")
+    visitor.write("#name", "zoe")
+    visitor.write("#share", "0.5")
+    visitor.click("button[value=add]")
+    token = visitor.text("#token").strip()
+    visitor.open("/people")
+    assert token not in visitor.evaluate("document.documentElement.outerHTML")
+    visitor.click(".who button")
+    visitor.sign_in(token)
+    assert "ε = 0.5 left of 0.5" in " ".join(visitor.text().split())
+    assert hospital.desk.service.revoke("zoe") == 1
+    visitor.open("/")
+    assert visitor.address().startswith("/sign-in")
+
+
+def test_a_job_is_shown_where_it_waits_and_when_it_is_answered(hospital: Hospital) -> None:
+    """Synthetic rows, asked with the client: pages show what waits, and what came of it, without figures."""
+    name, client = signed_in(hospital)
+    hospital.desk.service.raise_limit(_owner(), "visits", name, delta=1e-7, why="a job")
+    token = hospital.desk.service.new_token(name)
+    wire = {"version": 1, "operation": {"dataset": "visits", "type": "synthesis", "rows": 5},
+            "budget": {"epsilon": 0.2, "delta": 1e-8}}  # fmt: skip
+    api = hospital.desk.with_token(token)
+    assert api.post("/v1/releases", json=wire, headers={"Idempotency-Key": "rows"}).status_code == 202
+    _, owner = signed_in(hospital, "owner")
+    assert "synthesis" in words(owner.get("/requests").text)
+    number = hospital.desk.service.state.question(name, "rows").number  # type: ignore[union-attr]
+    assert owner.post(f"/requests/{number}", data={"do": "approve", "why": "fine"}).status_code == 303
+    assert client.post("/answers/rows", data={"do": "ask"}).status_code == 303
+    page = client.get("/answers/rows")
+    assert page.status_code == 200
+    assert page.text.count("<tr>") == 6
+    assert "synthesis" in words(client.get("/history").text)
+
+
+def _owner() -> Person:
+    return Person("olga", "owner")

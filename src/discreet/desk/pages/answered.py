@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -29,8 +30,17 @@ def own_question(visit: Visit, key: str) -> Asking:
     return visit.service.shown(asking)
 
 
-def answer(visit: Visit) -> Response:
+async def answer(visit: Visit) -> Response:
     """A question in its state, with its answer if there is one."""
+    try:  # settles what was interrupted, as the protocol does
+        await visit.service.stored(visit.person, visit.part("key"))
+    except Refusal as refusal:
+        if refusal.status == 404:
+            raise
+    return await asyncio.to_thread(_show, visit)
+
+
+def _show(visit: Visit) -> Response:
     asking = own_question(visit, visit.part("key"))
     asked = AskedQuestion(*(getattr(asking, name) for name in ("number", "person", "key", "digest", "question", "state",
                                                                "at", "decision")))  # fmt: skip

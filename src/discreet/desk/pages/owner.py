@@ -24,7 +24,7 @@ with extra("desk"):
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-__all__ = ["checklist", "decide_request", "freeze", "people", "raise_limit", "requests", "spending"]
+__all__ = ["change_people", "checklist", "decide_request", "freeze", "people", "raise_limit", "requests", "spending"]
 
 ALARM = 0.01  # how often an attacker is wrong about somebody absent
 MOST_ENTRIES = 2000  # of a figure
@@ -94,21 +94,52 @@ def people(visit: Visit) -> Response:
                 for name in names if f"{names[name].book}/{each.name}" in books])
         for each in visit.service.state.people()
     ]  # fmt: skip
-    return visit.show("people.html.j2", lines=lines, books=list(books.values()), raised=visit.query.text("raised"))
+    tokens = {each["name"]: each["tokens"] for each in visit.service.people()}
+    return visit.show(
+        "people.html.j2",
+        lines=lines,
+        tokens=tokens,
+        books=list(books.values()),
+        datasets=list(names),
+        raised=visit.query.text("raised"),
+    )
 
 
 def raise_limit(visit: Visit) -> Response:
     """Raise the limit of a book, with a reason that the chain and the report repeat."""
-    why, name = _reason(visit), visit.form.text("book")
-    known = {book.name: book for book in visit.service.ledger.overview().books}
-    if name not in known:
+    why, (name, _, person) = _reason(visit), visit.form.text("book").partition("/")
+    book_names = {dataset.book: name for name, dataset in visit.service.configuration.datasets.items()}
+    if name not in book_names:
         raise Refusal(404, "not_found", NOT_THERE)
-    try:
-        more = {key: visit.form.number(key) or 0.0 for key in ("epsilon", "delta")}
-        visit.service.ledger.book(name).raise_limit(**more, why=f"{why} [at the desk, by {visit.person.name}]")
-    except (ValueError, DiscreetError) as error:
-        raise Refusal(422, "invalid", str(error)) from None
+    more = {key: _number(visit, key) for key in ("epsilon", "delta")}
+    visit.service.raise_limit(visit.person, book_names[name], person or None, **more, why=why)
     return RedirectResponse("/people?raised=1", 303, headers=HEADERS)
+
+
+def _number(visit: Visit, name: str) -> float:
+    try:
+        return visit.form.number(name) or 0.0
+    except ValueError as error:
+        raise Refusal(422, "invalid", str(error)) from None
+
+
+def change_people(visit: Visit) -> Response:
+    """Add somebody, give them a new token, or take all of theirs back. A token is shown on this page, this once."""
+    name, service = visit.form.text("name"), visit.service
+    match visit.form.text("do"):
+        case "add":
+            role, dataset = visit.form.text("role"), visit.form.text("dataset")
+            asks = role != "officer" and dataset
+            share = {dataset: (_number(visit, "epsilon"), _number(visit, "delta"))} if asks else {}
+            token, title = service.add_person(name, role, share), f"{name} may come in"
+        case "token":
+            token, title = service.new_token(name), f"One more token for {name}"
+        case "revoke":
+            service.revoke(name)
+            return RedirectResponse("/people", 303, headers=HEADERS)
+        case _:
+            raise Refusal(422, "invalid", "The page has no such button.")
+    return visit.show("token.html.j2", name=name, token=token, title=title)
 
 
 def freeze(visit: Visit) -> Response:

@@ -16,7 +16,7 @@ from discreet.desk.configuration import Dataset
 from discreet.desk.errors import Refusal
 from discreet.desk.pages.answer_views import AnswerView
 from discreet.desk.public_tables import made_up_table
-from discreet.desk.questions import DeskQuestion
+from discreet.desk.questions import DeskQuestion, count_numbers
 from discreet.desk.service import Service
 from discreet.desk.state import Person
 from discreet.encoding.duckdb import lock_connection
@@ -78,9 +78,7 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
     size = service._epsilon(question, operation.event, dataset)
     refusal = _refusal(service, dataset, size)
     fits = book.affords(operation.event, unit=operation.unit) > 0
-    few = (
-        operation.rows.public_groups * len(explanation.errors) <= MOST_REHEARSED if hasattr(operation, "rows") else True
-    )
+    few = question.whole is None and count_numbers(operation) <= MOST_REHEARSED
     return Preview(
         epsilon=size,
         left=left,
@@ -89,7 +87,7 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
         refusal=refusal,
         needs_approval=question.is_job or size > dataset.approval_above,
         cost=str(explanation.event),
-        label=question.build(service.tables[question.dataset]).label,
+        label=str(operation.label),
         groups=str(getattr(explanation, "groups", "the table as a whole")),
         errors=_errors(operation, explanation.errors),
         biases=tuple((getattr(explanation, "bias", None) or "").splitlines()),

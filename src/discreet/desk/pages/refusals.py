@@ -40,6 +40,7 @@ _ADVICE = {
     "declined": Advice("The owner declined this", NOTHING, "Ask for less, or talk to the owner."),
     "expired": Advice("The approval has expired", NOTHING, "Ask again: the owner is asked again."),
     "cancelled": Advice("You took this back", NOTHING, "Ask it again if you want it after all."),
+    "refused": Advice("The books refuse this", NOTHING, "Change what is named above."),
     "too_late": Advice("This no longer waits", "What was charged stays charged.", "Your history shows its answer."),
     "too_many": Advice("That was quick", NOTHING, "Wait a little, then ask again."),
     "too_many_waiting": Advice("Many of your questions wait", NOTHING, "Let the owner decide some of them first."),

@@ -45,6 +45,7 @@ PAGES: tuple[tuple[str, Mapping[str, _Handler], tuple[str, ...]], ...] = (
     ("/requests", {"GET": owner.requests}, READING),
     ("/requests/{number:int}", {"POST": owner.decide_request}, DECIDING),
     ("/people", {"GET": owner.people}, READING),
+    ("/people/change", {"POST": owner.change_people}, DECIDING),
     ("/limits", {"POST": owner.raise_limit}, DECIDING),
     ("/freeze", {"POST": owner.freeze}, DECIDING),
     ("/spending", {"GET": owner.spending}, READING),
