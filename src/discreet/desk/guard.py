@@ -36,6 +36,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.replies: Counter[tuple[str, int]] = Counter()
+        self.listeners: list[Callable[[str, str, int], None]] = []  # told of person, route and status
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """In the form that Prometheus reads."""
@@ -64,7 +65,9 @@ class Guard:
 
         async def send_marked(message: _Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", ()), *HEADERS]
+                own = list(message.get("headers", ()))
+                named = {name.lower() for name, _ in own}  # pages have a policy of their own, as strict as they can
+                message["headers"] = [*own, *(header for header in HEADERS if header[0] not in named)]
                 self._note(scope, message["status"])
             await send(message)
 
@@ -91,12 +94,15 @@ class Guard:
             raise Refusal(421, "wrong_host", "This desk is not called by that name: its owner lists its hosts.")
         origin = headers.get(b"origin")  # of a browser that does not say the other yet
         other = origin is not None and _name_of(origin.partition(b"://")[2]) not in self._hosts
-        if other or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        elsewhere = headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")
+        if other or (elsewhere and not _follows_link(scope, headers)):
             raise Refusal(403, "cross_site", "A page of another site may not ask here.")
 
     def _note(self, scope: Any, status: int) -> None:
         route = scope.get("desk_route", "none")
         self._metrics.replies[route, status] += 1
+        for listener in self._metrics.listeners if "desk_person" in scope else ():
+            listener(scope["desk_person"], route, status)
         if self._log:
             at = datetime.now(UTC).isoformat(timespec="seconds")
             facts = {"at": at, "method": scope["method"], "route": route, "status": status}
@@ -109,6 +115,14 @@ def _name_of(host: bytes) -> str:
     text = host.decode("latin-1").casefold()
     name = text[: text.index("]") + 1] if text.startswith("[") and "]" in text else text.partition(":")[0]
     return name.strip("[]")
+
+
+def _follows_link(scope: Any, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether somebody followed a link to a page, from a mail perhaps: without the cookie, which is strict, what they
+    see is where to sign in.
+    """
+    opened = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+    return opened and scope["method"] == "GET" and not scope["path"].startswith("/v1/")
 
 
 async def _read(receive: _Receive) -> list[bytes]:

@@ -17,6 +17,7 @@ from discreet.desk.errors import NOT_THERE, Refusal
 from discreet.desk.guard import Guard, Metrics
 from discreet.desk.openapi import RouteFacts, describe
 from discreet.desk.owners import add_person, add_token, raise_limit, revoke_tokens
+from discreet.desk.pages import page_routes
 from discreet.desk.questions import DeskQuestion
 from discreet.desk.replies import Reply
 from discreet.desk.requests import line_of, read_body, read_key, read_why, valid
@@ -217,6 +218,7 @@ def application(service: Service, *, log: bool = True) -> Guard:
     routes = [Route(path, _endpoint(server, path, handler, about), methods=[method])
               for path, method, handler, about in ROUTES]  # fmt: skip
     routes += [Route(path, public[path]) for path, _, _ in PUBLIC]
+    routes += page_routes(server)
     inner = Starlette(routes=routes, exception_handlers={HTTPException: _not_there})
     return Guard(inner, service.configuration.hosts, server.metrics, log=log)
 

@@ -30,7 +30,7 @@ from discreet.ledger.address import Address
 from discreet.ledger.store import connect
 from discreet.ledger.terms import check_name
 
-__all__ = ["ROLES", "Asking", "DeskState", "Person"]
+__all__ = ["ROLES", "Asking", "DeskState", "Person", "person_from"]
 
 ROLES = {"analyst": "asks", "owner": "approves, raises, freezes", "officer": "reads everything, changes nothing"}
 _PREFIX = "desk_"
@@ -177,7 +177,7 @@ class DeskState:
             return None
         if datetime.fromisoformat(row.expires) <= self._clock():
             return None
-        return Person(row.name, row.role, tuple(json.loads(row.datasets)))
+        return person_from(row)
 
     def person(self, name: str) -> Person | None:
         """The person of that name."""
@@ -193,7 +193,7 @@ class DeskState:
         """Everybody, by name."""
         with self._transaction(write=False) as connection:
             rows = connection.execute(sa.select(_people).order_by(_people.c.name)).all()
-        return [Person(row.name, row.role, tuple(json.loads(row.datasets))) for row in rows]
+        return [person_from(row) for row in rows]
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -263,6 +263,11 @@ class DeskState:
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def person_from(row: sa.Row[Any]) -> Person:
+    """The person of a row of people."""
+    return Person(row.name, row.role, tuple(json.loads(row.datasets)))
 
 
 def _asking(row: sa.Row[Any]) -> Asking:

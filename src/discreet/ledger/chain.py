@@ -155,6 +155,7 @@ _INSERT = sa.insert(schema.entries)
 _MOVE = sa.update(schema.head).values(seq=sa.bindparam("s"), at=sa.bindparam("a"), hash=sa.bindparam("h"))
 
 
+_SEARCHED = ("label", "book", "who")
 Tip = tuple[int, str, str]
 START: Tip = (0, "", GENESIS)
 
@@ -203,15 +204,24 @@ def _stamp(now: datetime) -> str:
     return now.astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def read(connection: sa.Connection, *, book: str | None = None, below: bool = False, newest: int | None = None
+def read(connection: sa.Connection, *, book: str | None = None, below: bool = False, newest: int | None = None,
+         before: int | None = None, words: Sequence[str] = (), kind: str = ""
          ) -> Generator[Entry, None, None]:  # fmt: skip
-    """Entries in order: all, or those of a book (and of the books below it), or only the newest few."""
+    """Entries in order: all, or those of a book (and of the books below it), of a kind, before a number, in whose
+    label, book or author each of some words stands; or only the newest few of them.
+    """
     table = schema.entries
     query = _ALL
     if book is not None:  # LIKE would ignore case in SQLite, and read % and _ in a name
         prefix = f"{book}/"
         own = table.c.book == book
         query = query.where(own | (sa.func.substr(table.c.book, 1, len(prefix)) == prefix) if below else own)
+    if before is not None:
+        query = query.where(table.c.seq < before)
+    if kind:
+        query = query.where(table.c.kind == kind)
+    for word in words:
+        query = query.where(sa.or_(*(table.c[name].icontains(word, autoescape=True) for name in _SEARCHED)))
     if newest is not None:
         latest = query.order_by(None).order_by(table.c.seq.desc()).limit(newest).subquery()
         query = sa.select(latest).order_by(latest.c.seq)

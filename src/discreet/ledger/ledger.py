@@ -151,6 +151,18 @@ class Ledger:
         with self._integrity.reading() as (connection, _):
             return list(chain.read(connection))
 
+    def search(
+        self, words: str = "", *, book: str | None = None, kind: str = "", before: int | None = None, newest: int = 100
+    ) -> list[Entry]:
+        """The newest entries, in order, in whose label, book or author each of the words stands: of a book and those
+        inside it, of a kind (``charge``, ``raise``, ``open`` …), before an entry's number.
+        """
+        with self._integrity.reading(()) as (connection, _):
+            wanted = words.split()[:10]
+            return list(
+                chain.read(connection, book=book, below=True, newest=newest, before=before, words=wanted, kind=kind)
+            )
+
     def close(self) -> None:
         """Give the database connections back."""
         self._store.close()
