@@ -27,9 +27,9 @@ from discreet.encoding.bounds import declared_features
 from discreet.encoding.features import pair
 from discreet.errors import extra, number
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.inference_logistic import LogisticIntervals
+from discreet.linear.inference_families import binomial, squares
 from discreet.linear.inference_parts import Array, Estimates
-from discreet.linear.inference_squares import SquaresIntervals
+from discreet.linear.inference_steps import OneStep
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map
 from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
@@ -107,19 +107,17 @@ class Inference:
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
         targets, intervals = features.column(y, len(table)), _intervals(self.model, self.n_features)
+        mapping = self.model._mapping(self.n_features)
         probe._check_targets(targets)
         noise = random.from_state(self.model.random_state if rng is None else rng)
 
         @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Coefficients]:
             rows = table.read()
-            records = intervals.mapping.records(rows, probe._read_targets(targets))
-            jacobian = _jacobian(intervals.mapping, self.n_features)
-            if isinstance(intervals, SquaresIntervals):
-                low, high = probe._interval()
-                solved = _in_units(intervals.solve(records, jacobian, noise), low, high)
-            else:
-                solved = intervals.solve(records, jacobian, noise, rows, targets)
+            records = mapping.records(rows, probe._read_targets(targets))
+            solved = intervals.solve(records.rows, records.targets, _jacobian(mapping, self.n_features), noise)
+            if isinstance(self.model, LinearRegression):
+                solved = _in_units(solved, *probe._interval())
             found = self._coefficients(solved, intervals.event, noise.reproducible)
             return Release(found, found.event, reproducible=noise.reproducible, label=self.label, unit=self.unit)
 
@@ -184,11 +182,9 @@ def _check(model: Any) -> None:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 
 
-def _intervals(model: Any, features: int) -> SquaresIntervals | LogisticIntervals:
-    problem, mapping = model._problem(features), model._mapping(features)
-    if isinstance(model, LinearRegression):
-        return SquaresIntervals(problem, mapping)
-    return LogisticIntervals(model, problem, mapping)
+def _intervals(model: Any, features: int) -> OneStep:
+    family = squares if isinstance(model, LinearRegression) else binomial
+    return OneStep(model._problem(features), family, bool(model.fit_intercept))
 
 
 def _jacobian(mapping: Map, features: int) -> Array:
