@@ -86,7 +86,7 @@ def columns() -> Iterator[tuple[str, Array, list[tuple[float, float]], Array, tu
     yield "PUMS, 6", np.column_stack([of(census, *names), income]), [*facts, (0.0, 200_000.0)], of(census, "married")[
         :, 0
     ], None
-    yield "PUMS, 5", of(census, *names), facts, np.log10(1 + income[:, 0]), (0.0, 6.0)
+    yield "PUMS, 5", of(census, "educ", "sex", "black", "employed", "married"), facts[1:] + facts[-1:], of(census, "age")[:, 0], (0.0, 100.0)
 
     def number(name: str) -> Array:
         return np.array([float(entry) if entry not in ("NA", "") else np.nan for entry in patients[name]])

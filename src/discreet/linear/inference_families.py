@@ -1,18 +1,19 @@
-r"""What intervals of a regression know of its model: residuals, curvatures, and what bounds them.
+r"""What intervals of a regression know of its model: residuals, curvatures, weights, and what bounds them.
 
-A model of the mean of y given a score η = x·w, of which the score equation Σ s²(μ(η) - y)x = 0 is solved. One record's
-residual is at most ``reach`` and its curvature μ'(η) at most ``bend``; both may depend on released weights.
+A model of the mean μ(η) of y given a score η = x·w; solved is Σ s²t·(μ - y)x = 0. The weight t is a function of the
+score alone, hence of features and released weights: it makes what a record can do the same everywhere, and biases
+nothing (see ``inference_whitening`` for s).
 
-========== ================== =================== ==================== ============
-family     residual           at most             curvature            at most
-========== ================== =================== ==================== ============
-squares    m - y, m cut to ±1 1 + min(1, max|m|)  1                    1
-logistic   p - y              1                   p(1 - p)             1/4
-Poisson    t·(μe - y)         the highest count   t·μe                 highest count
-========== ================== =================== ==================== ============
+========== ============================= =============== ======== ==========
+family     weight t                      t·residual      at most  t·μ' ≤
+========== ============================= =============== ======== ==========
+squares    1/(1 + |η|)                   t·(η - y)       1        1
+logistic   1                             p - y           1        1/4
+Poisson    min(1, highest/μ)             t·(μe - y)      highest  highest
+========== ============================= =============== ======== ==========
 
-Poisson counts have an exposure e ≤ 1, and a record whose expected count at full exposure is beyond the highest has the
-weight t, which brings it there: again a function of the features.
+Where noise is next to nothing (``quiet``) a residual of least squares may be 2 before it has a weight, and they are the
+ordinary ones. Poisson counts have an exposure e ≤ 1.
 """
 
 from __future__ import annotations
@@ -30,20 +31,19 @@ __all__ = ["Bounds", "Family", "Poisson", "Shares", "binomial", "squares"]
 
 
 class Shares(NamedTuple):
-    """Parts of the budget, in 1/σ²: the second moment, the steps of the start, each with its number, and the last
-    step's gradient, Hessian and sandwich (none: the model's own variance).
+    """Parts of the budget, in 1/σ²: the second moment, each step of the start, and the last step's gradient, Hessian
+    and sandwich (none: the model's own variance).
     """
 
     moments: float
-    start: float
-    steps: int
+    start: tuple[float, ...]
     gradient: float
     hessian: float
     sandwich: float
 
 
 class Bounds(NamedTuple):
-    """What one record's residual and curvature cannot exceed."""
+    """What one record's weighted residual and curvature cannot exceed."""
 
     reach: float
     bend: float
@@ -62,12 +62,22 @@ class Family(Protocol):
         """Whether the curvature depends on the weights: then a long step cannot be trusted."""
         ...
 
-    def bounds(self, largest: float) -> Bounds:
-        """For scores of at most this size."""
+    @property
+    def quiet(self) -> float:
+        """C² is at least this part of n/z²: so little noise that weights would cost more than they save."""
         ...
 
-    def terms(self, scores: Array, targets: Array) -> tuple[Array, Array]:
-        """Residuals and curvatures, one for each record."""
+    @property
+    def spread(self) -> float:
+        """B²/C²."""
+        ...
+
+    def bounds(self, quiet: bool) -> Bounds:
+        """What holds for every record."""
+        ...
+
+    def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
+        """Weighted residuals and curvatures, one for each record."""
         ...
 
 
@@ -75,27 +85,32 @@ class Family(Protocol):
 class _Squares:
     """Targets in [-1, 1], whatever the variances of their errors."""
 
-    shares = Shares(moments=0.1, start=0.1, steps=1, gradient=0.5, hessian=0.15, sandwich=0.15)
+    shares = Shares(moments=0.1, start=(0.1,), gradient=0.5, hessian=0.15, sandwich=0.15)
     changes_slope = False
+    spread = 1.5
+    quiet = 1e-4  # residuals are often a tenth of the target's bounds or less
 
-    def bounds(self, largest: float) -> Bounds:
-        return Bounds(1 + min(1.0, largest), 1.0)
+    def bounds(self, quiet: bool) -> Bounds:
+        return Bounds(2.0 if quiet else 1.0, 1.0)
 
-    def terms(self, scores: Array, targets: Array) -> tuple[Array, Array]:
-        return np.clip(scores, -1, 1) - targets, np.ones(len(scores))
+    def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
+        weights = np.minimum(self.bounds(quiet).reach / (1 + np.abs(scores)), 1.0)
+        return weights * (scores - targets), weights
 
 
 @dataclass(frozen=True, slots=True)
 class _Binomial:
     """Two classes, 1 and any other."""
 
-    shares = Shares(moments=0.08, start=0.3, steps=3, gradient=0.45, hessian=0.17, sandwich=0.0)
+    shares = Shares(moments=0.1, start=(0.02, 0.02, 0.03, 0.08, 0.2), gradient=0.35, hessian=0.2, sandwich=0.0)
     changes_slope = True
+    spread = 1.0
+    quiet = 0.01
 
-    def bounds(self, largest: float) -> Bounds:
+    def bounds(self, quiet: bool) -> Bounds:
         return Bounds(1.0, 0.25)
 
-    def terms(self, scores: Array, targets: Array) -> tuple[Array, Array]:
+    def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
         return expit(scores) - (targets == 1), expit(scores) * expit(-scores)
 
 
@@ -105,17 +120,19 @@ class Poisson:
 
     highest: float
 
-    shares = Shares(moments=0.08, start=0.3, steps=3, gradient=0.4, hessian=0.12, sandwich=0.1)
+    shares = Shares(moments=0.1, start=(0.02, 0.02, 0.03, 0.08, 0.15), gradient=0.35, hessian=0.15, sandwich=0.1)
     changes_slope = True
+    spread = 1.0
+    quiet = 0.001
 
-    def bounds(self, largest: float) -> Bounds:
+    def bounds(self, quiet: bool) -> Bounds:
         return Bounds(self.highest, self.highest)
 
-    def terms(self, scores: Array, targets: Array) -> tuple[Array, Array]:
+    def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
         cap = math.log(self.highest)
-        weight = np.exp(np.minimum(cap - scores, 0.0))  # brings the mean at full exposure to the highest count
-        mean = np.exp(np.minimum(scores, cap)) * targets[:, 1]  # weight · mean
-        return mean - weight * targets[:, 0], mean
+        weights = np.exp(np.minimum(cap - scores, 0.0))  # brings the mean at full exposure to the highest count
+        means = np.exp(np.minimum(scores, cap)) * targets[:, 1]  # weighted already
+        return means - weights * targets[:, 0], means
 
 
 squares, binomial = _Squares(), _Binomial()

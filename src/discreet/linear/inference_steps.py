@@ -36,12 +36,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet import events, mechanisms, random
 from discreet.linear import kernels
-from discreet.linear.inference_families import Bounds, Family
+from discreet.linear.inference_families import Family
 from discreet.linear.inference_parts import Array, Estimates, positive_part, shaken, smallest, unknown, widening
 from discreet.linear.inference_whitening import Whitened, Whitening
 from discreet.linear.problem import Problem
@@ -51,7 +53,8 @@ __all__ = ["OneStep"]
 SAFE = {False: 3.5, True: 2.0}  # κ: deviations of the noise on Ĥ that λ_min has to exceed; see decisions 380 and 109
 SPARE = 0.35  # deviations of the noise on the sandwich that are added
 _WAY = math.sqrt(3) / 2
-_LONGEST = 4.0  # of a step of the start, in whitened coordinates
+USUAL = 1.0  # a weight in whitened coordinates, of which the start is the mean given what is known
+LONGEST = 4.0  # of a step of the start
 _EDGE = 1 + 2.0**-20  # what rounding may add to a sensitivity of 1
 
 
@@ -72,13 +75,11 @@ class OneStep:
         return self._noise(self.family.shares.moments, self.problem.square)
 
     @property
-    def _start(self) -> tuple[mechanisms.Gaussian, mechanisms.Gaussian]:
-        """Of the gradient and of the Hessian of a step of the start, each of norm at most 1."""
-        shares = self.family.shares
-        each = shares.start / shares.steps
+    def _start(self) -> list[tuple[mechanisms.Gaussian, mechanisms.Gaussian | None]]:
+        """Of the gradients and of the Hessians of the start's steps, each of norm at most 1."""
         if not self.family.changes_slope:  # the whitening's own matrix serves
-            return self._noise(each), self._noise(each)
-        return self._noise(0.7 * each), self._noise(0.3 * each)
+            return [(self._noise(share), None) for share in self.family.shares.start]
+        return [(self._noise(0.7 * share), self._noise(0.3 * share)) for share in self.family.shares.start]
 
     @property
     def _last(self) -> tuple[mechanisms.Gaussian, mechanisms.Gaussian]:
@@ -86,133 +87,155 @@ class OneStep:
         return self._noise(self.family.shares.gradient), self._noise(self.family.shares.hessian)
 
     @property
+    def _sandwich(self) -> mechanisms.Gaussian | None:
+        """Of the sandwich, of norm at most 1."""
+        share = self.family.shares.sandwich
+        return self._noise(share) if share else None
+
+    @property
     def event(self) -> events.Event:
         """All releases."""
-        shares, (gradient, hessian) = self.family.shares, self._start
-        step = gradient.event + hessian.event if self.family.changes_slope else gradient.event
-        found: events.Event = self._moments.event + step * shares.steps
-        for mechanism in self._last:
-            found = found + mechanism.event
-        return found + self._noise(shares.sandwich).event if shares.sandwich else found
+        found: events.Event = self._moments.event
+        for mechanism in (*chain.from_iterable(self._start), *self._last, self._sandwich):
+            found = found if mechanism is None else found + mechanism.event
+        return found
 
     def solve(self, rows: Array, targets: Array, jacobian: Array, rng: random.Rng) -> Estimates:
         """Estimates of ``jacobian`` @ weights, of rows with norm at most R."""
-        whitening, matrix = self._whiten(rows, rng)
-        white, radius = whitening(rows), whitening.radius
-        jacobian = jacobian @ whitening.transform.T
-        weights = self._find_start(white, targets, radius, matrix, rng)
-        reach = self.family.bounds(self._largest_score(weights, whitening)).reach
-        gradient, hessian, noise = self._release(white, targets, weights, radius, reach, self._last, rng)
-        meat, spread = self._release_sandwich(white, targets, weights, radius, reach, rng)
-        if not (low := smallest(hessian)):
-            return unknown(jacobian @ weights)
-        step, inverse = np.linalg.solve(hessian, gradient), np.linalg.inv(hessian)
-        estimate, a = jacobian @ (weights - step), inverse @ jacobian.T  # a column for each coefficient
-        u = SAFE[self.family.changes_slope] * noise[1] / low
-        # what is left of the error lengthens the way
-        known = noise[0] ** 2 * np.eye(len(step)) + shaken(noise[1], step)
-        cautious = hessian if meat is None else meat + SPARE * spread * np.eye(len(step))
-        if self.family.changes_slope:
-            left = np.linalg.norm(inverse @ (known + positive_part(cautious)) @ inverse, 2)
-            u += _WAY * math.sqrt(float(step @ step) + float(left))
-        wider = widening(u)
-        if wider == math.inf:
-            return unknown(estimate)
-        variances = (_forms(a, known) + np.maximum(_forms(a, cautious), 0.0)) * wider**2
-        covariance = a.T @ (known + positive_part(cautious)) @ a * wider**2
-        r_squared = self._r_squared(whitening.transform, hessian, weights - step, meat)
-        return Estimates(estimate, variances, covariance, r_squared)
+        matrix, size = self._release_moments(rows, rng)
+        whitening = self._whitening(matrix, size)
+        records = _Records(self.family, whitening, whitening(rows), targets)
+        transform = whitening.transform
+        start = self._find_start(records, positive_part(transform @ matrix @ transform.T), size, rng)
+        last = records.release(start, *self._last, self._sandwich, rng)
+        return self._conclude(last, start, size, jacobian @ transform.T, transform)
 
-    def _whiten(self, rows: Array, rng: random.Rng) -> tuple[Whitening, Array]:
-        """The whitening, and about Σx̃x̃ᵀ, from a noisy Σxxᵀ."""
-        mechanism, p = self._moments, rows.shape[1]
+    def _release_moments(self, rows: Array, rng: random.Rng) -> tuple[Array, float]:
+        """A noisy Σxxᵀ, and about how many records there are."""
+        p = rows.shape[1]
         packed = kernels.gram_sum(rows, np.zeros(len(rows)), 1.0, self.problem.square)[:-p]
-        moments = kernels.unpack_symmetric(mechanism.release(packed, rng).value, p)
-        size = float(moments[-1, -1] if self.intercept else np.trace(moments))  # rows have norm at most 1 without it
-        last = self._last[0]
-        multiplier = mechanism_scale(last)
-        whitening = Whitening.of(moments, float(mechanism.sigma or 0.0), size, multiplier)
-        matrix = whitening.transform @ moments @ whitening.transform.T
-        return whitening, positive_part(matrix) + np.eye(p) * max(size, 1.0) / 4
+        matrix = kernels.unpack_symmetric(self._moments.release(packed, rng).value, p)
+        # without a column of ones: no more than there are, since rows have norm at most 1
+        return matrix, max(float(matrix[-1, -1] if self.intercept else np.trace(matrix)), 1.0)
 
-    def _find_start(self, white: Whitened, targets: Array, radius: float, matrix: Array, rng: random.Rng) -> Array:
-        weights = np.zeros(white.rows.shape[1])
-        for _ in range(self.family.shares.steps):
-            reach = self.family.bounds(0.0 if not weights.any() else math.inf).reach
-            gradient, hessian, noise = self._release(white, targets, weights, radius, reach, self._start, rng, matrix)
-            values, vectors = np.linalg.eigh(hessian)
-            bent = np.maximum(values, max(2.0 * noise[1], 1e-300))
-            step = vectors @ ((vectors.T @ gradient) / bent)
-            weights = weights - step * min(1.0, _LONGEST / max(float(np.linalg.norm(step)), 1e-300))
+    def _whitening(self, matrix: Array, size: float) -> Whitening:
+        mechanism = self._last[0]
+        return Whitening.of(
+            matrix,
+            _deviation(self._moments),
+            size,
+            least=self.family.quiet * size * (mechanism.sensitivity / _deviation(mechanism)) ** 2,
+            norm=self.problem.norm,
+            spread=self.family.spread,
+        )
+
+    def _find_start(self, records: _Records, matrix: Array, size: float, rng: random.Rng) -> Array:
+        """A few steps, each the mean of what is unknown given its noisy gradient, were weights of a usual size."""
+        weights = np.zeros(len(matrix))
+        for gradient, hessian in self._start:
+            # least squares need no Hessian to start with: the whitening has it, but for the records' weights
+            found = records.release(weights, gradient, hessian, None, rng)
+            values, vectors = np.linalg.eigh(matrix if hessian is None else found.hessian)
+            bent = np.maximum(values, max(2 * found.hessian_noise, 1e-3 * size))
+            filtered = bent / (bent**2 + (found.gradient_noise / USUAL) ** 2)
+            step = vectors @ ((vectors.T @ found.gradient) * filtered)
+            weights = weights - step * min(1.0, LONGEST / max(float(np.linalg.norm(step)), 1e-300))
         return np.asarray(weights, np.float64)
 
-    def _release(
-        self,
-        white: Whitened,
-        targets: Array,
-        weights: Array,
-        radius: float,
-        reach: float,
-        noises: tuple[mechanisms.Gaussian, mechanisms.Gaussian],
-        rng: random.Rng,
-        matrix: Array | None = None,
-    ) -> tuple[Array, Array, tuple[float, float]]:
-        """Noisy gradient and Hessian of the whitened rows, and the deviations of their noise."""
-        bounds, p = Bounds(reach, self.family.bounds(0.0).bend), len(weights)
-        residuals, curvatures = self._terms(white, targets, weights)
-        shares = np.clip(residuals * white.shrink / bounds.reach, -1, 1)
-        gradient = kernels.clipped_sum(white.inside, shares[:, None], 1.0)
-        scale = radius * bounds.reach
-        noisy = noises[0].release(gradient, rng).value[:, 0] * scale
-        first = float(noises[0].sigma or 0.0) * scale
-        if matrix is not None and not self.family.changes_slope:
-            return noisy, matrix, (first, 0.0)
-        bent = white.inside * np.sqrt(np.clip(curvatures / bounds.bend, 0, 1))[:, None]
-        packed = kernels.gram_sum(bent, np.zeros(len(bent)), 1.0, 1.0)[:-p]
-        scale = radius**2 * bounds.bend
-        hessian = kernels.unpack_symmetric(noises[1].release(packed, rng).value, p) * scale
-        return noisy, hessian, (first, float(noises[1].sigma or 0.0) * scale)
+    def _conclude(self, last: _Sums, start: Array, size: float, jacobian: Array, transform: Array) -> Estimates:
+        if not (low := smallest(last.hessian)):
+            return unknown(jacobian @ start)
+        step, inverse = np.linalg.solve(last.hessian, last.gradient), np.linalg.inv(last.hessian)
+        known = last.gradient_noise**2 * np.eye(len(step)) + shaken(last.hessian_noise, step)
+        meat = last.sandwich + SPARE * last.sandwich_noise * np.eye(len(step)) if self._sandwich else last.hessian
+        whole = known + positive_part(meat)
+        u = SAFE[self.family.changes_slope] * last.hessian_noise / low
+        if self.family.changes_slope:
+            left = float(np.linalg.norm(inverse @ whole @ inverse, 2))
+            u = math.hypot(u, _WAY * math.sqrt(float(step @ step) + left))
+        wider, estimate = widening(u), jacobian @ (start - step)
+        if wider == math.inf:
+            return unknown(estimate)
+        a = inverse @ jacobian.T  # a column for each coefficient
+        variances = (_forms(a, known) + np.maximum(_forms(a, meat), 0.0)) * wider**2
+        r_squared = self._r_squared(transform, last, start - step, size)
+        return Estimates(estimate, variances, a.T @ whole @ a * wider**2, r_squared)
 
-    def _release_sandwich(
-        self, white: Whitened, targets: Array, weights: Array, radius: float, reach: float, rng: random.Rng
-    ) -> tuple[Array | None, float]:
-        """Σr²s⁴x̃x̃ᵀ with noise, and the deviation of that."""
-        if not self.family.shares.sandwich:
-            return None, 0.0
-        mechanism, p = self._noise(self.family.shares.sandwich), len(weights)
-        residuals, _ = self._terms(white, targets, weights)
-        shares = np.clip(residuals * white.shrink / reach, -1, 1)
-        packed = kernels.gram_sum(white.inside * shares[:, None], np.zeros(len(shares)), 1.0, 1.0)[:-p]
-        scale = (radius * reach) ** 2
-        meat = kernels.unpack_symmetric(mechanism.release(packed, rng).value, p) * scale
-        return meat, float(mechanism.sigma or 0.0) * scale
-
-    def _terms(self, white: Whitened, targets: Array, weights: Array) -> tuple[Array, Array]:
-        scores = kernels.scores(white.rows, np.ascontiguousarray(weights[:, None]))[:, 0]
-        return self.family.terms(scores, targets)
-
-    def _largest_score(self, weights: Array, whitening: Whitening) -> float:
-        """What |x·w| cannot exceed for a row inside the unit ball, with its column of ones."""
-        inward = whitening.transform.T @ weights
-        slopes = inward[:-1] if self.intercept else inward
-        return float(np.linalg.norm(slopes)) + (abs(float(inward[-1])) if self.intercept else 0.0)
-
-    def _r_squared(self, transform: Array, hessian: Array, weights: Array, meat: Array | None) -> float:
+    def _r_squared(self, transform: Array, last: _Sums, weights: Array, size: float) -> float:
         """1 - SSE / SST: SSE is in the sandwich, in the direction of the column of ones, and the rest of SST in the
-        Hessian, since the residuals of least squares are orthogonal to the line.
+        Hessian, since the residuals of least squares are orthogonal to the line. The sandwich has the weights twice.
         """
-        if not self.intercept or meat is None or self.family.changes_slope:
+        if not self.intercept or self.family.changes_slope:
             return math.nan
         ones = np.linalg.solve(transform.T, np.eye(len(weights))[-1])  # ones·x̃ is 1 in every row
-        size, total = float(ones @ hessian @ ones), float(ones @ hessian @ weights)
-        explained = float(weights @ hessian @ weights) - total**2 / max(size, 1.0)
-        left = max(float(ones @ meat @ ones), 0.0)
+        weighted = max(float(ones @ last.hessian @ ones), 1.0)
+        explained = float(weights @ last.hessian @ weights) - float(ones @ last.hessian @ weights) ** 2 / weighted
+        left = max(float(ones @ last.sandwich @ ones), 0.0) * size / weighted
         return float(np.clip(explained / max(explained + left, 1e-300), 0.0, 1.0))
 
 
-def mechanism_scale(mechanism: mechanisms.Gaussian) -> float:
-    """The noise multiplier."""
-    return float(mechanism.sigma or 0.0) / mechanism.sensitivity
+class _Sums(NamedTuple):
+    """Released sums in whitened coordinates, and the deviations of their noise."""
+
+    gradient: Array
+    gradient_noise: float
+    hessian: Array
+    hessian_noise: float
+    sandwich: Array
+    sandwich_noise: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Whitened records of a family, and what each can do to their sums."""
+
+    family: Family
+    whitening: Whitening
+    white: Whitened
+    targets: Array
+
+    def __repr__(self) -> str:
+        return "_Records(...)"
+
+    def release(
+        self,
+        weights: Array,
+        gradient: mechanisms.Gaussian,
+        hessian: mechanisms.Gaussian | None,
+        sandwich: mechanisms.Gaussian | None,
+        rng: random.Rng,
+    ) -> _Sums:
+        """The noisy sums at released weights that are asked for."""
+        scores = kernels.scores(self.white.rows, np.ascontiguousarray(weights[:, None]))[:, 0]
+        quiet, edge = self.whitening.is_wide, _EDGE
+        residuals, curvatures = self.family.terms(scores, self.targets, quiet)
+        reach, bend = self.family.bounds(quiet)
+        shares = np.clip(residuals / reach, -1, 1)
+        scale, square = self.whitening.radius * reach * edge, self.whitening.square * bend * edge
+        pulled = gradient.release(kernels.clipped_sum(self.white.pulls, shares[:, None], 1.0), rng).value[:, 0]
+        bent = self.white.bends * np.sqrt(np.clip(curvatures / bend, 0, 1))[:, None]
+        return _Sums(
+            pulled * scale,
+            _deviation(gradient) * scale,
+            *_release_products(bent, square, hessian, rng),
+            *_release_products(self.white.pulls * shares[:, None], scale**2, sandwich, rng),
+        )
+
+
+def _release_products(
+    rows: Array, scale: float, mechanism: mechanisms.Gaussian | None, rng: random.Rng
+) -> tuple[Array, float]:
+    """scale·Σxxᵀ with noise, of rows inside the unit ball, and the deviation of that noise; nothing if not asked."""
+    p = rows.shape[1]
+    if mechanism is None:
+        return np.zeros((p, p)), 0.0
+    packed = kernels.gram_sum(rows, np.zeros(len(rows)), 1.0, 1.0)[:-p]
+    noisy = kernels.unpack_symmetric(mechanism.release(packed, rng).value, p)
+    return np.asarray(noisy * scale), _deviation(mechanism) * scale
+
+
+def _deviation(mechanism: mechanisms.Gaussian) -> float:
+    return float(mechanism.sigma or 0.0)
 
 
 def _forms(a: Array, matrix: Array) -> Array:
