@@ -35,6 +35,7 @@ Decision 388.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -48,14 +49,74 @@ from discreet.linear.inference_parts import Array, Estimates, positive_part, sha
 from discreet.linear.inference_whitening import Whitened, Whitening
 from discreet.linear.problem import Problem
 
-__all__ = ["OneStep"]
+__all__ = ["EDGE", "OneStep", "Sums", "conclude", "deviation", "find_start", "release_products"]
 
 SAFE = {False: 3.5, True: 2.0}  # κ: deviations of the noise on Ĥ that λ_min has to exceed; see decisions 380 and 109
 SPARE = 0.35  # deviations of the noise on the sandwich that are added
 _WAY = math.sqrt(3) / 2
 USUAL = 1.0  # a weight in whitened coordinates, of which the start is the mean given what is known
 LONGEST = 4.0  # of a step of the start
-_EDGE = 1 + 2.0**-20  # what rounding may add to a sensitivity of 1
+EDGE = 1 + 2.0**-20  # what rounding may add to a sensitivity of 1
+
+
+class Sums(NamedTuple):
+    """Released sums in whitened coordinates, and the deviations of their noise."""
+
+    gradient: Array
+    gradient_noise: float
+    hessian: Array
+    hessian_noise: float
+    sandwich: Array
+    sandwich_noise: float
+
+
+Releasing = Callable[
+    [Array, mechanisms.Gaussian, mechanisms.Gaussian | None, mechanisms.Gaussian | None, random.Rng], Sums
+]
+"""What releases the sums at weights with the noise of gradient, Hessian and sandwich."""
+
+
+def find_start(
+    release: Releasing,
+    noises: Iterable[tuple[mechanisms.Gaussian, mechanisms.Gaussian | None]],
+    weights: Array,
+    matrix: Array,
+    least: float,
+    rng: random.Rng,
+) -> Array:
+    """A few steps from ``weights``, each the mean of what is unknown given its noisy gradient, were weights of a usual
+    size. ``matrix`` stands for a Hessian that is not released; no curvature is taken to be below ``least``.
+    """
+    for gradient, hessian in noises:
+        sums = release(weights, gradient, hessian, None, rng)
+        values, vectors = np.linalg.eigh(matrix if hessian is None else sums.hessian)
+        bent = np.maximum(values, max(2 * sums.hessian_noise, least))
+        filtered = bent / (bent**2 + (sums.gradient_noise / USUAL) ** 2)
+        step = vectors @ ((vectors.T @ sums.gradient) * filtered)
+        weights = weights - step * min(1.0, LONGEST / max(float(np.linalg.norm(step)), 1e-300))
+    return np.asarray(weights, np.float64)
+
+
+def conclude(last: Sums, start: Array, jacobian: Array, *, robust: bool, slope: bool, way: float = _WAY) -> Estimates:
+    """Estimates of ``jacobian`` @ weights by the last step. ``robust``: with the sandwich; ``slope``: the curvature
+    depends on the weights, by at most ``way`` of itself for a way of length 1.
+    """
+    if not (low := smallest(last.hessian)):
+        return unknown(jacobian @ start)
+    step, inverse = np.linalg.solve(last.hessian, last.gradient), np.linalg.inv(last.hessian)
+    known = last.gradient_noise**2 * np.eye(len(step)) + shaken(last.hessian_noise, step)
+    meat = last.sandwich + SPARE * last.sandwich_noise * np.eye(len(step)) if robust else last.hessian
+    whole = known + positive_part(meat)
+    u = SAFE[slope] * last.hessian_noise / low
+    if slope:
+        left = float(np.linalg.norm(inverse @ whole @ inverse, 2))
+        u = math.hypot(u, way * math.sqrt(float(step @ step) + left))
+    wider, estimate = widening(u), jacobian @ (start - step)
+    if wider == math.inf:
+        return unknown(estimate)
+    a = inverse @ jacobian.T  # a column for each coefficient
+    variances = (_forms(a, known) + np.maximum(_forms(a, meat), 0.0)) * wider**2
+    return Estimates(estimate, variances, a.T @ whole @ a * wider**2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +128,7 @@ class OneStep:
     intercept: bool
 
     def _noise(self, share: float, sensitivity: float = 1.0) -> mechanisms.Gaussian:
-        return self.problem.gaussian(sensitivity * _EDGE, self.problem.rho(share))
+        return self.problem.gaussian(sensitivity * EDGE, self.problem.rho(share))
 
     @property
     def _moments(self) -> mechanisms.Gaussian:
@@ -100,15 +161,21 @@ class OneStep:
             found = found if mechanism is None else found + mechanism.event
         return found
 
-    def solve(self, rows: Array, targets: Array, jacobian: Array, rng: random.Rng) -> Estimates:
-        """Estimates of ``jacobian`` @ weights, of rows with norm at most R."""
+    def solve(
+        self, rows: Array, targets: Array, jacobian: Array, rng: random.Rng, begin: Array | float = 0.0
+    ) -> Estimates:
+        """Estimates of ``jacobian`` @ weights, of rows with norm at most R; the start begins at weights ``begin``."""
         matrix, size = self._release_moments(rows, rng)
         whitening = self._whitening(matrix, size)
-        records = _Records(self.family, whitening, whitening(rows), targets)
         transform = whitening.transform
-        start = self._find_start(records, positive_part(transform @ matrix @ transform.T), size, rng)
+        records = _Records(self.family, whitening, whitening(rows), targets)
+        inward = np.linalg.solve(transform.T, np.broadcast_to(begin, len(matrix)))
+        white = positive_part(transform @ matrix @ transform.T)
+        start = find_start(records.release, self._start, inward, white, 1e-3 * size, rng)
         last = records.release(start, *self._last, self._sandwich, rng)
-        return self._conclude(last, start, size, jacobian @ transform.T, transform)
+        robust, slope = self._sandwich is not None, self.family.changes_slope
+        estimates = conclude(last, start, jacobian @ transform.T, robust=robust, slope=slope)
+        return estimates._replace(r_squared=self._r_squared(transform, last, start, size))
 
     def _release_moments(self, rows: Array, rng: random.Rng) -> tuple[Array, float]:
         """A noisy Σxxᵀ, and about how many records there are."""
@@ -122,67 +189,27 @@ class OneStep:
         mechanism = self._last[0]
         return Whitening.of(
             matrix,
-            _deviation(self._moments),
+            deviation(self._moments),
             size,
-            least=self.family.quiet * size * (mechanism.sensitivity / _deviation(mechanism)) ** 2,
+            least=self.family.quiet * size * (mechanism.sensitivity / deviation(mechanism)) ** 2,
             norm=self.problem.norm,
             spread=self.family.spread,
         )
 
-    def _find_start(self, records: _Records, matrix: Array, size: float, rng: random.Rng) -> Array:
-        """A few steps, each the mean of what is unknown given its noisy gradient, were weights of a usual size."""
-        weights = np.zeros(len(matrix))
-        for gradient, hessian in self._start:
-            # least squares need no Hessian to start with: the whitening has it, but for the records' weights
-            found = records.release(weights, gradient, hessian, None, rng)
-            values, vectors = np.linalg.eigh(matrix if hessian is None else found.hessian)
-            bent = np.maximum(values, max(2 * found.hessian_noise, 1e-3 * size))
-            filtered = bent / (bent**2 + (found.gradient_noise / USUAL) ** 2)
-            step = vectors @ ((vectors.T @ found.gradient) * filtered)
-            weights = weights - step * min(1.0, LONGEST / max(float(np.linalg.norm(step)), 1e-300))
-        return np.asarray(weights, np.float64)
-
-    def _conclude(self, last: _Sums, start: Array, size: float, jacobian: Array, transform: Array) -> Estimates:
-        if not (low := smallest(last.hessian)):
-            return unknown(jacobian @ start)
-        step, inverse = np.linalg.solve(last.hessian, last.gradient), np.linalg.inv(last.hessian)
-        known = last.gradient_noise**2 * np.eye(len(step)) + shaken(last.hessian_noise, step)
-        meat = last.sandwich + SPARE * last.sandwich_noise * np.eye(len(step)) if self._sandwich else last.hessian
-        whole = known + positive_part(meat)
-        u = SAFE[self.family.changes_slope] * last.hessian_noise / low
-        if self.family.changes_slope:
-            left = float(np.linalg.norm(inverse @ whole @ inverse, 2))
-            u = math.hypot(u, _WAY * math.sqrt(float(step @ step) + left))
-        wider, estimate = widening(u), jacobian @ (start - step)
-        if wider == math.inf:
-            return unknown(estimate)
-        a = inverse @ jacobian.T  # a column for each coefficient
-        variances = (_forms(a, known) + np.maximum(_forms(a, meat), 0.0)) * wider**2
-        r_squared = self._r_squared(transform, last, start - step, size)
-        return Estimates(estimate, variances, a.T @ whole @ a * wider**2, r_squared)
-
-    def _r_squared(self, transform: Array, last: _Sums, weights: Array, size: float) -> float:
+    def _r_squared(self, transform: Array, last: Sums, start: Array, size: float) -> float:
         """1 - SSE / SST: SSE is in the sandwich, in the direction of the column of ones, and the rest of SST in the
         Hessian, since the residuals of least squares are orthogonal to the line. The sandwich has the weights twice.
         """
         if not self.intercept or self.family.changes_slope:
             return math.nan
+        if not smallest(last.hessian):
+            return math.nan
+        weights = start - np.linalg.solve(last.hessian, last.gradient)
         ones = np.linalg.solve(transform.T, np.eye(len(weights))[-1])  # ones·x̃ is 1 in every row
         weighted = max(float(ones @ last.hessian @ ones), 1.0)
         explained = float(weights @ last.hessian @ weights) - float(ones @ last.hessian @ weights) ** 2 / weighted
         left = max(float(ones @ last.sandwich @ ones), 0.0) * size / weighted
         return float(np.clip(explained / max(explained + left, 1e-300), 0.0, 1.0))
-
-
-class _Sums(NamedTuple):
-    """Released sums in whitened coordinates, and the deviations of their noise."""
-
-    gradient: Array
-    gradient_noise: float
-    hessian: Array
-    hessian_noise: float
-    sandwich: Array
-    sandwich_noise: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,25 +231,25 @@ class _Records:
         hessian: mechanisms.Gaussian | None,
         sandwich: mechanisms.Gaussian | None,
         rng: random.Rng,
-    ) -> _Sums:
+    ) -> Sums:
         """The noisy sums at released weights that are asked for."""
         scores = kernels.scores(self.white.rows, np.ascontiguousarray(weights[:, None]))[:, 0]
-        quiet, edge = self.whitening.is_wide, _EDGE
+        quiet, edge = self.whitening.is_wide, EDGE
         residuals, curvatures = self.family.terms(scores, self.targets, quiet)
         reach, bend = self.family.bounds(quiet)
         shares = np.clip(residuals / reach, -1, 1)
         scale, square = self.whitening.radius * reach * edge, self.whitening.square * bend * edge
         pulled = gradient.release(kernels.clipped_sum(self.white.pulls, shares[:, None], 1.0), rng).value[:, 0]
         bent = self.white.bends * np.sqrt(np.clip(curvatures / bend, 0, 1))[:, None]
-        return _Sums(
+        return Sums(
             pulled * scale,
-            _deviation(gradient) * scale,
-            *_release_products(bent, square, hessian, rng),
-            *_release_products(self.white.pulls * shares[:, None], scale**2, sandwich, rng),
+            deviation(gradient) * scale,
+            *release_products(bent, square, hessian, rng),
+            *release_products(self.white.pulls * shares[:, None], scale**2, sandwich, rng),
         )
 
 
-def _release_products(
+def release_products(
     rows: Array, scale: float, mechanism: mechanisms.Gaussian | None, rng: random.Rng
 ) -> tuple[Array, float]:
     """scale·Σxxᵀ with noise, of rows inside the unit ball, and the deviation of that noise; nothing if not asked."""
@@ -231,10 +258,10 @@ def _release_products(
         return np.zeros((p, p)), 0.0
     packed = kernels.gram_sum(rows, np.zeros(len(rows)), 1.0, 1.0)[:-p]
     noisy = kernels.unpack_symmetric(mechanism.release(packed, rng).value, p)
-    return np.asarray(noisy * scale), _deviation(mechanism) * scale
+    return np.asarray(noisy * scale), deviation(mechanism) * scale
 
 
-def _deviation(mechanism: mechanisms.Gaussian) -> float:
+def deviation(mechanism: mechanisms.Gaussian) -> float:
     return float(mechanism.sigma or 0.0)
 
 
