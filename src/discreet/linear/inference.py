@@ -1,15 +1,16 @@
 r"""Standard errors and confidence intervals for coefficients, that account for the privacy noise as well as for
 sampling.
 
-``inference_squares`` and ``inference_logistic`` say how, what each assumes, and what it costs; both work on rows in the
-unit ball, and here their estimates become those of the user's units. Everything is computed from released numbers and
-public facts. Where these cannot carry an interval (too few records for the budget, features too nearly collinear,
-effects so strong that one Newton step cannot be trusted) it is infinite: it covers, and says that nothing is known.
+``inference_steps`` says how, what is assumed, and what it costs, ``inference_families`` which models there are, and
+``inference_whitening`` how noise is fitted to the features; they work on rows in the unit ball, and here estimates
+become those of the user's units. Everything is computed from released numbers and public facts. Where these cannot carry
+an interval (too few records for the budget, effects so strong that one Newton step cannot be trusted) it is infinite: it
+covers, and says that nothing is known.
 
 Intervals hold for rows that the declared bounds do not cut; a cut row is another row. Coverage is measured by
 ``python -m experiments coverage``.
 
-Decision 109.
+Decision 388.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from discreet.release import Chargeable, Release, charged, is_reproducible, unit
 with extra("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Coefficients", "Inference", "coefficients", "privacy_event"]
+__all__ = ["Coefficients", "Inference", "coefficients", "jacobian_of", "privacy_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Inference:
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
         targets, intervals = features.column(y, len(table)), _intervals(self.model, self.n_features)
-        mapping = self.model._mapping(self.n_features)
+        mapping = (probe if hasattr(probe, "feature_names_in_") else self.model)._mapping(self.n_features)
         probe._check_targets(targets)
         noise = random.from_state(self.model.random_state if rng is None else rng)
 
@@ -115,7 +116,7 @@ class Inference:
         def run() -> Release[Coefficients]:
             rows = table.read()
             records = mapping.records(rows, probe._read_targets(targets))
-            solved = intervals.solve(records.rows, records.targets, _jacobian(mapping, self.n_features), noise)
+            solved = intervals.solve(records.rows, records.targets, jacobian_of(mapping, self.n_features), noise)
             if isinstance(self.model, LinearRegression):
                 solved = _in_units(solved, *probe._interval())
             found = self._coefficients(solved, intervals.event, noise.reproducible)
@@ -167,8 +168,9 @@ def coefficients(
     (True, True)
     """
     _check(model)
-    rows = features.check_features(clone(model), X, declared=declared_features(model.bounds))
-    found: Coefficients = charged(Inference(model, rows.columns, confidence), (rows, y), book=book).value
+    named = clone(model)  # which learns the names of columns, for bounds by name
+    rows = features.check_features(named, X, declared=declared_features(model.bounds))
+    found: Coefficients = charged(Inference(named, rows.columns, confidence), (rows, y), book=book).value
     return found
 
 
@@ -187,7 +189,7 @@ def _intervals(model: Any, features: int) -> OneStep:
     return OneStep(model._problem(features), family, bool(model.fit_intercept))
 
 
-def _jacobian(mapping: Map, features: int) -> Array:
+def jacobian_of(mapping: Map, features: int) -> Array:
     """The linear map from weights in the unit ball's units to coefficients and intercept in the user's."""
     shrink = 1 / (mapping.norm * np.broadcast_to(mapping.scale, (features,)))
     jacobian = np.zeros((features + 1, features + mapping.intercept))

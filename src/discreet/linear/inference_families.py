@@ -9,11 +9,11 @@ family     weight t                      t·residual      at most  t·μ' ≤
 ========== ============================= =============== ======== ==========
 squares    1/(1 + |η|)                   t·(η - y)       1        1
 logistic   1                             p - y           1        1/4
-Poisson    min(1, highest/μ)             t·(μe - y)      highest  highest
+Poisson    min(1, cap/μ)                 t·(μe - y)      highest  cap
 ========== ============================= =============== ======== ==========
 
 Where noise is next to nothing (``quiet``) a residual of least squares may be 2 before it has a weight, and they are the
-ordinary ones. Poisson counts have an exposure e ≤ 1.
+ordinary ones. Poisson counts have an exposure e ≤ 1 and a cap of at most ``highest``, which it is where noise is quiet.
 """
 
 from __future__ import annotations
@@ -116,9 +116,10 @@ class _Binomial:
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
-    """Counts up to ``highest``; targets are rows of a count and an exposure."""
+    """Counts up to ``highest``; targets are rows of a count and an exposure; a mean beyond ``cap`` has a weight."""
 
     highest: float
+    cap: float
 
     shares = Shares(moments=0.1, start=(0.02, 0.02, 0.03, 0.08, 0.15), gradient=0.35, hessian=0.15, sandwich=0.1)
     changes_slope = True
@@ -126,11 +127,11 @@ class Poisson:
     quiet = 0.001
 
     def bounds(self, quiet: bool) -> Bounds:
-        return Bounds(self.highest, self.highest)
+        return Bounds(self.highest, self.highest if quiet else self.cap)
 
     def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
-        cap = math.log(self.highest)
-        weights = np.exp(np.minimum(cap - scores, 0.0))  # brings the mean at full exposure to the highest count
+        cap = math.log(self.bounds(quiet).bend)
+        weights = np.exp(np.minimum(cap - scores, 0.0))  # brings the mean at full exposure to the cap
         means = np.exp(np.minimum(scores, cap)) * targets[:, 1]  # weighted already
         return means - weights * targets[:, 0], means
 

@@ -126,9 +126,10 @@ class OneStep:
     problem: Problem
     family: Family
     intercept: bool
+    part: float = 1.0  # of the problem's budget
 
     def _noise(self, share: float, sensitivity: float = 1.0) -> mechanisms.Gaussian:
-        return self.problem.gaussian(sensitivity * EDGE, self.problem.rho(share))
+        return self.problem.gaussian(sensitivity * EDGE, self.problem.rho(self.part * share))
 
     @property
     def _moments(self) -> mechanisms.Gaussian:
