@@ -26,7 +26,7 @@ from discreet import datasets
 from discreet.linear import LinearRegression, LogisticRegression, inference
 from experiments import _data, _results
 
-RUNS = int(os.environ.get("DISCREET_RUNS", "60"))
+RUNS = int(os.environ.get("DISCREET_RUNS", "200"))
 SIZES = ((5_000, 1.0), (20_000, 1.0), (20_000, 4.0))
 HEADER = ["data", "coefficients", "n", "ε", "given, %", "covers, %", "± of counting", "times as wide"]
 Array = NDArray[np.float64]

@@ -128,7 +128,7 @@ class Lives:
         """M_k of each record, a column a piece."""
         base = self.baseline
         log = base.log_hazards + np.log(base.lengths) + base.stretch * weights[: len(base.ends)]
-        return np.exp(np.clip(scores + log, -700, 700))
+        return np.exp(np.clip(scores + log, -50, 50))
 
     def _products(self, k: int, factors: Array) -> Any:
         """The packed Σf²zzᵀ of a piece."""

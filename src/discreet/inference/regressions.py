@@ -59,18 +59,8 @@ class Regression(Statistic):
     @property
     def problem(self) -> Problem:
         """Whose budget is spent, on rows in the unit ball with a column of ones."""
-        return self._model._problem(self.n_features)
-
-    @property
-    def _model(self) -> LinearRegression:
-        """A linear model with the same public facts, which reads features."""
-        return LinearRegression(
-            bounds=self.bounds,
-            target_bounds=(0, 1),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            adjacency=str(self.adjacency),
-        )
+        facts: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta, "adjacency": str(self.adjacency)}
+        return LinearRegression(feature_norm=1.0, target_bounds=(0, 1), **facts)._problem(self.n_features)
 
     @abstractmethod
     def fit(self, rows: Array, mapping: Map, columns: Sequence[Array], rng: Rng) -> Coefficients:
@@ -84,7 +74,7 @@ class Regression(Statistic):
         names = ", ".join(name for name, _ in self.columns)
         if not isinstance(data, tuple) or len(data) != 1 + len(self.columns):
             raise ValueError(f"data must be a tuple (X, {names}).")
-        probe, further = self._model, data[1:]
+        probe, further = LinearRegression(bounds=self.bounds, target_bounds=(0, 1)), data[1:]  # which reads features
         table = features.check_features(probe, data[0], declared=self.n_features)
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but bounds are declared for {self.n_features}.")
