@@ -83,7 +83,15 @@ def main(quick: bool = False) -> None:
             mine, rival = ours(effect, epsilon, 200 if quick else 2_000), mean_and_variance(effect, epsilon)
             figures = (without_privacy(effect), mine, rival, test_of_tests(effect, epsilon))
             rows.append([f"{effect:g}", f"{epsilon:g}", *(f"{n:,}" for n in figures), f"{mine / rival:.2f}"])
-    header = ["effect", "ε", "no privacy", "OneSample", "noisy mean and variance", "test of tests", "ours over the first rival"]
+    header = [
+        "effect",
+        "ε",
+        "no privacy",
+        "OneSample",
+        "noisy mean and variance",
+        "test of tests",
+        "ours over the first rival",
+    ]
     _results.show("records for a power of 0.8", header, rows)
     _results.write_table("inference_levels", header, rows, mark="power")
 

@@ -61,32 +61,55 @@ def columns() -> Iterator[tuple[str, Array, list[tuple[float, float]], Array, tu
     def of(source: dict[str, Any], *names: str) -> Array:
         return np.column_stack([np.asarray(source[name], float) for name in names])
 
-    sex, married = (np.asarray(people["sex"]) == "Male") * 1.0, np.asarray(
-        ["Married" in status for status in people["marital_status"]]
-    ) * 1.0
+    sex, married = (
+        (np.asarray(people["sex"]) == "Male") * 1.0,
+        np.asarray(["Married" in status for status in people["marital_status"]]) * 1.0,
+    )
     rich = (np.asarray(people["income"]) == ">50K") * 1.0
     usual = [(17.0, 90.0), (1.0, 16.0), (0.0, 99.0)]
     work = of(people, "age", "education_num", "hours_per_week")
     yield "Adult, 3", work, usual, rich, None
-    yield "Adult, 6", np.column_stack([work, of(people, "capital_loss"), sex, married]), [
-        *usual,
-        (0.0, 5_000.0),
-        (0.0, 1.0),
-        (0.0, 1.0),
-    ], rich, None
-    yield "Adult, 4", np.column_stack([work[:, :2], of(people, "capital_loss"), sex]), [
-        *usual[:2],
-        (0.0, 5_000.0),
-        (0.0, 1.0),
-    ], work[:, 2], (0.0, 99.0)
+    yield (
+        "Adult, 6",
+        np.column_stack([work, of(people, "capital_loss"), sex, married]),
+        [
+            *usual,
+            (0.0, 5_000.0),
+            (0.0, 1.0),
+            (0.0, 1.0),
+        ],
+        rich,
+        None,
+    )
+    yield (
+        "Adult, 4",
+        np.column_stack([work[:, :2], of(people, "capital_loss"), sex]),
+        [
+            *usual[:2],
+            (0.0, 5_000.0),
+            (0.0, 1.0),
+        ],
+        work[:, 2],
+        (0.0, 99.0),
+    )
     names = ("age", "educ", "sex", "black", "employed")
     facts = [(0.0, 100.0), (1.0, 16.0), *[(0.0, 1.0)] * 3]
     yield "PUMS, 5", of(census, *names), facts, of(census, "married")[:, 0], None
     income = np.clip(of(census, "income"), 0, 200_000)
-    yield "PUMS, 6", np.column_stack([of(census, *names), income]), [*facts, (0.0, 200_000.0)], of(census, "married")[
-        :, 0
-    ], None
-    yield "PUMS, 5", of(census, "educ", "sex", "black", "employed", "married"), facts[1:] + facts[-1:], of(census, "age")[:, 0], (0.0, 100.0)
+    yield (
+        "PUMS, 6",
+        np.column_stack([of(census, *names), income]),
+        [*facts, (0.0, 200_000.0)],
+        of(census, "married")[:, 0],
+        None,
+    )
+    yield (
+        "PUMS, 5",
+        of(census, "educ", "sex", "black", "employed", "married"),
+        facts[1:] + facts[-1:],
+        of(census, "age")[:, 0],
+        (0.0, 100.0),
+    )
 
     def number(name: str) -> Array:
         return np.array([float(entry) if entry not in ("NA", "") else np.nan for entry in patients[name]])
@@ -94,8 +117,13 @@ def columns() -> Iterator[tuple[str, Array, list[tuple[float, float]], Array, tu
     age = np.array([float(entry[0]) if entry[:1].isdigit() else np.nan for entry in patients["Age"]])
     dose = number("Therapeutic Dose of Warfarin")
     body = np.column_stack(
-        [age, np.clip(number("Height (cm)"), 120, 220), np.clip(number("Weight (kg)"), 30, 200)]
-        + [(patients["Race"] == "Asian") * 1.0, (patients["VKORC1 -1639 consensus"] == "A/A") * 1.0]
+        [
+            age,
+            np.clip(number("Height (cm)"), 120, 220),
+            np.clip(number("Weight (kg)"), 30, 200),
+            (patients["Race"] == "Asian") * 1.0,
+            (patients["VKORC1 -1639 consensus"] == "A/A") * 1.0,
+        ]
     )
     known = np.isfinite(body).all(axis=1) & np.isfinite(dose)
     body, dose = body[known], np.clip(dose[known], 1, 100)

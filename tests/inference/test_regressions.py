@@ -1,5 +1,5 @@
-"""Poisson regression and proportional hazards: the textbook's without noise, intervals that cover with it, and a bounded
-part for each record.
+"""Poisson regression and proportional hazards: the textbook's without noise, intervals that cover with it, and a
+bounded part for each record.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_the_intercept_is_per_unit_of_exposure():
     x, y, exposure = counts(np.random.default_rng(0), 5_000)
     fit = rates_of(epsilon=1e6, longest=10.0).release((x, y, 10 * exposure), rng=1).value
     usual = rates_of(epsilon=1e6).release((x, y, exposure), rng=1).value
-    assert np.allclose(fit.estimate + [0, 0, 0, np.log(10)], usual.estimate, atol=2e-3)
+    assert np.allclose(fit.estimate + np.array([0, 0, 0, np.log(10)]), usual.estimate, atol=2e-3)
 
 
 @pytest.mark.filterwarnings("ignore:Starting with pandas")  # lifelines' own
@@ -106,12 +106,15 @@ def misses(make, draw, truth, n, epsilon, runs=20):
     [(rates_of, counts, RATES, 8_000, 1.0), (ratios_of, lives, RATIOS, 5_000, 1.0)],
 )
 def test_intervals_cover_and_a_step_that_forgets_its_noise_is_seen(make, draw, truth, n, epsilon, monkeypatch):
-    """95 %; with the variance of the noise left out, and no widening for it, they miss more often than chance explains."""
+    """95 %; with the variance of the noise left out, and no widening for it, they miss more often than by chance."""
     missed, given = misses(make, draw, truth, n, epsilon)
     assert given >= 0.8 * 20 * len(truth)
     assert missed <= stats.binom.isf(FALSE_ALARM, given, 0.05)
-    forgetful = lambda last, *rest, **told: conclude(last._replace(gradient_noise=0.0, hessian_noise=0.0), *rest, **told)  # noqa: E731
     conclude = inference_steps.conclude
+
+    def forgetful(last, *rest, **told):
+        return conclude(last._replace(gradient_noise=0.0, hessian_noise=0.0), *rest, **told)
+
     monkeypatch.setattr(inference_steps, "widening", lambda unknown: 1.0)
     monkeypatch.setattr(inference_steps, "conclude", forgetful)
     monkeypatch.setattr(import_module("discreet.inference.proportional_hazards"), "conclude", forgetful)

@@ -3,7 +3,6 @@ and cost what was asked.
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest

@@ -95,7 +95,8 @@ class Encoder:
     """Reads the bounded and categorical columns of a declaration, or those of them that are named.
 
     Data is a mapping of columns, a pandas, polars or pyarrow frame, the path of a file, or a source of these that was
-    opened before: the reader of ``discreet.table``. With ``one_row_a_unit=False`` every row counts: for predictions, where nothing is protected.
+    opened before: the reader of ``discreet.table``. With ``one_row_a_unit=False`` every row counts: for predictions,
+    where nothing is protected.
     """
 
     declaration: Declaration

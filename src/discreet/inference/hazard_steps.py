@@ -1,7 +1,7 @@
 r"""Sums of the piecewise exponential model in whitened coordinates, in which a person counts for a bounded amount.
 
-The hazard of a person with features x in piece k of time is exp(α_k + x·β). With M_k the expected events of a person who
-is there for all of piece k, and M̂_k, d_k the expected and seen ones while they are, the score is
+The hazard of a person with features x in piece k of time is exp(α_k + x·β). With M_k the expected events of a person
+who is there for all of piece k, and M̂_k, d_k the expected and seen ones while they are, the score is
 
 .. math:: \sum_k (\hat M_k - d_k) \tilde z_k, \qquad \tilde z_k = (s_k e_k, \tilde x),
 
@@ -103,7 +103,8 @@ class Lives:
         rng: random.Rng,
     ) -> Sums:
         """The noisy sums at released weights; the model says its own variance, so that there is no sandwich."""
-        assert hessian is not None and sandwich is None
+        assert hessian is not None
+        assert sandwich is None
         stretch, pieces = self.baseline.stretch, len(self.baseline.ends)
         full = self._expected(kernels.scores(self.rows, np.ascontiguousarray(weights[pieces:, None])), weights)
         scales = self._scales(weights)
@@ -115,14 +116,10 @@ class Lives:
         pulls = np.column_stack([left * stretch, self.rows * left.sum(axis=1, keepdims=True)]) / scales.radius
         exact = kernels.clipped_sum(pulls, np.ones((len(pulls), 1)), 1.0)
         noisy = gradient.release(exact, rng).value[:, 0] * scales.radius
-        packed = sum(
-            self._products(k, np.sqrt(expected[:, k] * counts / scales.square)) for k in range(pieces)
-        )
+        packed = sum(self._products(k, np.sqrt(expected[:, k] * counts / scales.square)) for k in range(pieces))
         bent = kernels.unpack_symmetric(hessian.release(packed, rng).value, len(weights)) * scales.square
         nothing = np.zeros_like(bent)
-        return Sums(
-            noisy, deviation(gradient) * scales.radius, bent, deviation(hessian) * scales.square, nothing, 0.0
-        )
+        return Sums(noisy, deviation(gradient) * scales.radius, bent, deviation(hessian) * scales.square, nothing, 0.0)
 
     def _expected(self, scores: Array, weights: Array) -> Array:
         """M_k of each record, a column a piece."""

@@ -48,11 +48,11 @@ class ProportionalHazards(Regression):
 
     Data are ``(X, times, events)``, as for ``KaplanMeier`` with features: an event is 1 (or true) where it was seen, 0
     where the record left; a time beyond the horizon left there; a record with a missing entry is left out. The answer
-    has the logarithms of hazard ratios per unit of each feature, with intervals, and no intercept. Pieces are cut from a
-    noisy table of times and events, so that each has about as many events.
+    has the logarithms of hazard ratios per unit of each feature, with intervals, and no intercept. Pieces are cut from
+    a noisy table of times and events, so that each has about as many events.
 
     Cox's partial likelihood has no bound on what one record does; the likelihood of pieces is a sum over records, and
-    with five pieces its estimates are Cox's to a few hundredths of an error. What is assumed: proportional hazards,
+    with five pieces its estimates are Cox's to about a tenth of an error. What is assumed: proportional hazards,
     leaving that depends on nothing but features, rows inside their bounds.
     Reference: Holford (1980); Laird and Olivier (1981); Cox (1972).
 

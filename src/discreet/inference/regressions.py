@@ -91,9 +91,7 @@ class Regression(Statistic):
             rows, columns = table.read(), read_columns(further, [reader for _, reader in self.columns])
             size = min(len(rows), *map(len, columns))
             answer = self.fit(rows[:size], mapping, [part[:size] for part in columns], source)
-            return Release(
-                answer, self.event, reproducible=source.reproducible, label=self.label, unit=self.unit
-            )
+            return Release(answer, self.event, reproducible=source.reproducible, label=self.label, unit=self.unit)
 
         return run
 
@@ -116,5 +114,3 @@ class Regression(Statistic):
             "covariance": solved.covariance,
             "r_squared": solved.r_squared,
         }
-
-

@@ -3,9 +3,9 @@ sampling.
 
 ``inference_steps`` says how, what is assumed, and what it costs, ``inference_families`` which models there are, and
 ``inference_whitening`` how noise is fitted to the features; they work on rows in the unit ball, and here estimates
-become those of the user's units. Everything is computed from released numbers and public facts. Where these cannot carry
-an interval (too few records for the budget, effects so strong that one Newton step cannot be trusted) it is infinite: it
-covers, and says that nothing is known.
+become those of the user's units. Everything is computed from released numbers and public facts. Where these cannot
+carry an interval (too few records for the budget, effects so strong that one Newton step cannot be trusted) it is
+infinite: it covers, and says that nothing is known.
 
 Intervals hold for rows that the declared bounds do not cut; a cut row is another row. Coverage is measured by
 ``python -m experiments coverage``.

@@ -127,9 +127,11 @@ class Poisson:
     quiet = 0.001
 
     def bounds(self, quiet: bool) -> Bounds:
+        """What holds for every record."""
         return Bounds(self.highest, self.highest if quiet else self.cap)
 
     def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
+        """Weighted residuals and curvatures, one for each record."""
         cap = math.log(self.bounds(quiet).bend)
         weights = np.exp(np.minimum(cap - scores, 0.0))  # brings the mean at full exposure to the cap
         means = np.exp(np.minimum(scores, cap)) * targets[:, 1]  # weighted already

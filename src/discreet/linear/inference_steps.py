@@ -103,7 +103,8 @@ def conclude(last: Sums, start: Array, jacobian: Array, *, robust: bool, slope: 
     """
     if not (low := smallest(last.hessian)):
         return unknown(jacobian @ start)
-    step, inverse = np.linalg.solve(last.hessian, last.gradient), np.linalg.inv(last.hessian)
+    step = np.asarray(np.linalg.solve(last.hessian, last.gradient), np.float64)
+    inverse = np.asarray(np.linalg.inv(last.hessian), np.float64)
     known = last.gradient_noise**2 * np.eye(len(step)) + shaken(last.hessian_noise, step)
     meat = last.sandwich + SPARE * last.sandwich_noise * np.eye(len(step)) if robust else last.hessian
     whole = known + positive_part(meat)
@@ -263,6 +264,7 @@ def release_products(
 
 
 def deviation(mechanism: mechanisms.Gaussian) -> float:
+    """Of its noise, on one entry."""
     return float(mechanism.sigma or 0.0)
 
 

@@ -138,8 +138,9 @@ class Table:
         return asked.release(epsilon, delta, rho=rho, progress=progress, **options)
 
     def compare(self, by: str, of: str, *further: str, **asked: Any) -> Any:
-        """A private test of columns: a p-value, an effect and an interval. ``discreet.inference.compare`` says which tests
-        there are, and takes the same options (``test=``, ``epsilon=``, ``book=``, ...). Of a unit its first row counts.
+        """A private test of columns: a p-value, an effect and an interval. ``discreet.inference.compare`` says which
+        tests there are, and takes the same options (``test=``, ``epsilon=``, ``book=``, ...). Of a unit its first row
+        counts.
 
         >>> import pandas as pd
         >>> from discreet.schema import Bounded, Categories, Schema
