@@ -32,7 +32,7 @@ import numpy as np
 from discreet import mechanisms, random
 from discreet.linear import kernels
 from discreet.linear.inference_parts import Array
-from discreet.linear.inference_steps import EDGE, Sums, deviation
+from discreet.linear.inference_steps import EDGE, StepSums, deviation
 from discreet.linear.inference_whitening import ROOM
 
 __all__ = ["Baseline", "Centred", "Lives"]
@@ -101,7 +101,7 @@ class Lives:
         hessian: mechanisms.Gaussian | None,
         sandwich: mechanisms.Gaussian | None,
         rng: random.Rng,
-    ) -> Sums:
+    ) -> StepSums:
         """The noisy sums at released weights; the model says its own variance, so that there is no sandwich."""
         assert hessian is not None
         assert sandwich is None
@@ -119,7 +119,9 @@ class Lives:
         packed = sum(self._products(k, np.sqrt(expected[:, k] * counts / scales.square)) for k in range(pieces))
         bent = kernels.unpack_symmetric(hessian.release(packed, rng).value, len(weights)) * scales.square
         nothing = np.zeros_like(bent)
-        return Sums(noisy, deviation(gradient) * scales.radius, bent, deviation(hessian) * scales.square, nothing, 0.0)
+        return StepSums(
+            noisy, deviation(gradient) * scales.radius, bent, deviation(hessian) * scales.square, nothing, 0.0
+        )
 
     def _expected(self, scores: Array, weights: Array) -> Array:
         """M_k of each record, a column a piece."""

@@ -13,7 +13,7 @@ from discreet.errors import positive
 from discreet.inference.columns import NUMBERS
 from discreet.inference.regressions import Regression
 from discreet.linear.inference import Coefficients, jacobian_of
-from discreet.linear.inference_families import Poisson
+from discreet.linear.inference_families import PoissonCounts
 from discreet.linear.inference_parts import Array
 from discreet.linear.inference_steps import OneStep
 from discreet.linear.rows import Map
@@ -59,7 +59,7 @@ class PoissonRegression(Regression):
         self._check_facts()
 
     def _steps(self, cap: float) -> OneStep:
-        return OneStep(self.problem, Poisson(self.highest, cap), True, 1 - _TOTALS)
+        return OneStep(self.problem, PoissonCounts(self.highest, cap), True, 1 - _TOTALS)
 
     @property
     def _totals(self) -> mechanisms.Gaussian:

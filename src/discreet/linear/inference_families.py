@@ -27,7 +27,7 @@ from scipy.special import expit
 
 from discreet.linear.inference_parts import Array
 
-__all__ = ["Bounds", "Family", "Poisson", "Shares", "binomial", "squares"]
+__all__ = ["Family", "Limits", "PoissonCounts", "Shares", "binomial", "squares"]
 
 
 class Shares(NamedTuple):
@@ -42,7 +42,7 @@ class Shares(NamedTuple):
     sandwich: float
 
 
-class Bounds(NamedTuple):
+class Limits(NamedTuple):
     """What one record's weighted residual and curvature cannot exceed."""
 
     reach: float
@@ -72,7 +72,7 @@ class Family(Protocol):
         """B²/C²."""
         ...
 
-    def bounds(self, quiet: bool) -> Bounds:
+    def bounds(self, quiet: bool) -> Limits:
         """What holds for every record."""
         ...
 
@@ -90,8 +90,8 @@ class _Squares:
     spread = 1.5
     quiet = 1e-4  # residuals are often a tenth of the target's bounds or less
 
-    def bounds(self, quiet: bool) -> Bounds:
-        return Bounds(2.0 if quiet else 1.0, 1.0)
+    def bounds(self, quiet: bool) -> Limits:
+        return Limits(2.0 if quiet else 1.0, 1.0)
 
     def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
         weights = np.minimum(self.bounds(quiet).reach / (1 + np.abs(scores)), 1.0)
@@ -107,15 +107,15 @@ class _Binomial:
     spread = 1.0
     quiet = 0.01
 
-    def bounds(self, quiet: bool) -> Bounds:
-        return Bounds(1.0, 0.25)
+    def bounds(self, quiet: bool) -> Limits:
+        return Limits(1.0, 0.25)
 
     def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
         return expit(scores) - (targets == 1), expit(scores) * expit(-scores)
 
 
 @dataclass(frozen=True, slots=True)
-class Poisson:
+class PoissonCounts:
     """Counts up to ``highest``; targets are rows of a count and an exposure; a mean beyond ``cap`` has a weight."""
 
     highest: float
@@ -126,9 +126,9 @@ class Poisson:
     spread = 1.0
     quiet = 0.001
 
-    def bounds(self, quiet: bool) -> Bounds:
+    def bounds(self, quiet: bool) -> Limits:
         """What holds for every record."""
-        return Bounds(self.highest, self.highest if quiet else self.cap)
+        return Limits(self.highest, self.highest if quiet else self.cap)
 
     def terms(self, scores: Array, targets: Array, quiet: bool) -> tuple[Array, Array]:
         """Weighted residuals and curvatures, one for each record."""

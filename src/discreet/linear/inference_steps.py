@@ -49,7 +49,7 @@ from discreet.linear.inference_parts import Array, Estimates, positive_part, sha
 from discreet.linear.inference_whitening import Whitened, Whitening
 from discreet.linear.problem import Problem
 
-__all__ = ["EDGE", "OneStep", "Sums", "conclude", "deviation", "find_start", "release_products"]
+__all__ = ["EDGE", "OneStep", "StepSums", "conclude", "deviation", "find_start", "release_products"]
 
 SAFE = {False: 3.5, True: 2.0}  # κ: deviations of the noise on Ĥ that λ_min has to exceed; see decisions 380 and 109
 SPARE = 0.35  # deviations of the noise on the sandwich that are added
@@ -59,7 +59,7 @@ LONGEST = 4.0  # of a step of the start
 EDGE = 1 + 2.0**-20  # what rounding may add to a sensitivity of 1
 
 
-class Sums(NamedTuple):
+class StepSums(NamedTuple):
     """Released sums in whitened coordinates, and the deviations of their noise."""
 
     gradient: Array
@@ -71,7 +71,7 @@ class Sums(NamedTuple):
 
 
 Releasing = Callable[
-    [Array, mechanisms.Gaussian, mechanisms.Gaussian | None, mechanisms.Gaussian | None, random.Rng], Sums
+    [Array, mechanisms.Gaussian, mechanisms.Gaussian | None, mechanisms.Gaussian | None, random.Rng], StepSums
 ]
 """What releases the sums at weights with the noise of gradient, Hessian and sandwich."""
 
@@ -97,7 +97,9 @@ def find_start(
     return np.asarray(weights, np.float64)
 
 
-def conclude(last: Sums, start: Array, jacobian: Array, *, robust: bool, slope: bool, way: float = _WAY) -> Estimates:
+def conclude(
+    last: StepSums, start: Array, jacobian: Array, *, robust: bool, slope: bool, way: float = _WAY
+) -> Estimates:
     """Estimates of ``jacobian`` @ weights by the last step. ``robust``: with the sandwich; ``slope``: the curvature
     depends on the weights, by at most ``way`` of itself for a way of length 1.
     """
@@ -198,7 +200,7 @@ class OneStep:
             spread=self.family.spread,
         )
 
-    def _r_squared(self, transform: Array, last: Sums, start: Array, size: float) -> float:
+    def _r_squared(self, transform: Array, last: StepSums, start: Array, size: float) -> float:
         """1 - SSE / SST: SSE is in the sandwich, in the direction of the column of ones, and the rest of SST in the
         Hessian, since the residuals of least squares are orthogonal to the line. The sandwich has the weights twice.
         """
@@ -233,7 +235,7 @@ class _Records:
         hessian: mechanisms.Gaussian | None,
         sandwich: mechanisms.Gaussian | None,
         rng: random.Rng,
-    ) -> Sums:
+    ) -> StepSums:
         """The noisy sums at released weights that are asked for."""
         scores = kernels.scores(self.white.rows, np.ascontiguousarray(weights[:, None]))[:, 0]
         quiet, edge = self.whitening.is_wide, EDGE
@@ -243,7 +245,7 @@ class _Records:
         scale, square = self.whitening.radius * reach * edge, self.whitening.square * bend * edge
         pulled = gradient.release(kernels.clipped_sum(self.white.pulls, shares[:, None], 1.0), rng).value[:, 0]
         bent = self.white.bends * np.sqrt(np.clip(curvatures / bend, 0, 1))[:, None]
-        return Sums(
+        return StepSums(
             pulled * scale,
             deviation(gradient) * scale,
             *release_products(bent, square, hessian, rng),
