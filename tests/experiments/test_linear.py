@@ -15,7 +15,6 @@ from experiments import (
     dimension,
     estimators,
     linear_accuracy,
-    widening,
 )
 
 
@@ -87,14 +86,3 @@ def test_the_recipe_of_adult_is_the_one_that_its_rule_chooses():
     people = {key: column[:500] for key, column in adult().train.items()}
     chosen = adult_recipe.Recipe(education="number", low=-1, squares=True, weight=False)(people)
     assert np.allclose(np.sort(published, axis=1), np.sort(chosen, axis=1))
-
-
-def test_less_caution_covers_too_seldom_where_an_interval_is_given_by_luck():
-    """A weak direction: κ = 2 gives some hundred intervals of 2,000, of which far fewer than 95 % cover; κ = 3.5 gives
-    a tenth as many.
-    """
-    runs = [widening.run(widening.WEAK, 500, seed) for seed in range(2000)]
-    bold, cautious = widening.held(runs, 2.0), widening.held(runs, 3.5)
-    assert len(bold) > 100 > 10 * len(cautious)
-    assert bold.mean(axis=0).min() < 0.88
-    assert widening.summary(bold).startswith(f"{len(bold)}: ")

@@ -3,7 +3,6 @@ and cost what was asked.
 """
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,8 +16,7 @@ from discreet.linear import (
     LinearRegression,
     LogisticRegression,
     inference,
-    inference_logistic,
-    inference_squares,
+    inference_steps,
 )
 from experiments import coverage
 
@@ -64,7 +62,7 @@ def test_least_squares_cover_where_the_noise_grows_with_a_feature():
     """Errors that grow with |x|³: misses within a binomial's range;
     the ordinary interval of equal variances is rejected.
     """
-    n, runs, truth = 30_000, 150, coverage.DESIGNS["noise as |x|³"].truth
+    n, runs, truth = 30_000, 250, coverage.DESIGNS["noise as |x|³"].truth
     errors, widths = coverage.covered("noise as |x|³", n, 8.0, runs=runs)
     x, y = coverage.DESIGNS["noise as |x|³"].draw(np.random.default_rng(0), n)
     rows = np.column_stack([x, np.ones(n)])
@@ -85,7 +83,7 @@ def test_noise_on_the_sandwich_does_not_cost_coverage():
             for m in (0.0, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 20.0)
         )
 
-    assert lowest(inference_squares.SPARE) > 0.945
+    assert lowest(inference_steps.SPARE) > 0.945
     assert lowest(0.0) < 0.935
 
 
@@ -94,44 +92,28 @@ def test_near_collinear_features_give_sound_intervals_or_none(monkeypatch):
     they would not.
     """
 
-    def misses(spread, epsilon):
+    def misses(spread, epsilon, n, runs=60):
         errors, widths = [], []
         design = coverage.Design((0.9, -0.9, 0.0), coverage.correlated(spread), coverage.small)
-        for run in range(80):
+        for run in range(runs):
             model = LinearRegression(
                 target_bounds=(-1, 1), epsilon=epsilon, delta=1e-5, bounds=(-1, 1), random_state=run
             )
-            found = inference.coefficients(model, *design.draw(np.random.default_rng(run), 5_000))
+            found = inference.coefficients(model, *design.draw(np.random.default_rng(run), n))
             errors.append(np.abs(found.estimate - design.truth)[:2])
             widths.append((found.upper - found.estimate)[:2])
         given = np.isfinite(widths)
         return (np.array(errors) > widths)[given].sum(), given.sum()
 
-    few, given = misses(0.1, 4.0)
+    few, given = misses(0.1, 4.0, 2_000)
     assert given > 80
     assert few <= most(given)
-    few, given = misses(0.05, 1.0)
+    few, given = misses(0.05, 1.0, 1_000)
     assert given < 20
     assert few <= most(given)
-    monkeypatch.setattr(inference_squares, "widening", lambda unknown: 1.0)
-    many, given = misses(0.05, 1.0)
+    monkeypatch.setattr(inference_steps, "widening", lambda unknown: 1.0)
+    many, given = misses(0.05, 1.0, 1_000, runs=150)
     assert many > most(given)
-
-
-class _Start:
-    """Stands for the private start: the weights it is given."""
-
-    def __init__(self, weights):
-        self._solution = SimpleNamespace(weights=np.array(weights)[:, None])
-
-    def set_params(self, **_):
-        return self
-
-    def fit(self, *_):
-        return self
-
-    def privacy_event(self, *_):
-        return dp.events.Gaussian(noise_multiplier=9.0)
 
 
 @pytest.mark.parametrize("part", [0.2, 0.4, 0.6])
@@ -141,7 +123,9 @@ def test_an_attenuated_start_gives_no_finite_interval_beside_the_truth(part, mon
     """
     design = coverage.DESIGNS["effects ±8"]
     scaled = np.array(design.truth) * [math.sqrt(2), math.sqrt(2), 1]
-    monkeypatch.setattr(inference_logistic.LogisticIntervals, "start", property(lambda self: _Start(part * scaled)))
+    solve = inference_steps.OneStep.solve
+    monkeypatch.setattr(inference_steps, "find_start", lambda release, noises, weights, *rest: weights)
+    monkeypatch.setattr(inference_steps.OneStep, "solve", lambda *args: solve(*args, begin=part * scaled))
     x, y = design.draw(np.random.default_rng(0), 20_000)
     model = LogisticRegression(epsilon=4.0, delta=1e-5, bounds=(-1, 1), random_state=0, classes=(0, 1))
 
@@ -150,7 +134,7 @@ def test_an_attenuated_start_gives_no_finite_interval_beside_the_truth(part, mon
         return bool(((found.lower <= design.truth) & (design.truth <= found.upper)).all())
 
     assert holds()
-    monkeypatch.setattr(inference_logistic, "widening", lambda unknown: 1.0)
+    monkeypatch.setattr(inference_steps, "widening", lambda unknown: 1.0)
     assert not holds()
 
 

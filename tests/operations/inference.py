@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet import inference as i
+from discreet.linear.inference import Coefficients
 from discreet.schema import Bounded, Categories, Declaration, Schema
 from tests.operations.contract import Case, Log, Spied, Worst
 
@@ -21,6 +22,8 @@ GROUPS = [0, 1, 1, 0, 1, 7]
 TIMES = [0.5, 3.0, 4.0, 99.0, float("nan"), 1.0]
 EVENTS = [1, 0, 1, 1, 1, 2]
 FLAGS = [1, 0, 1, 0, 1, 1]
+COUNTS = [1, 0, 9, 2, float("nan"), -1]
+ONE_COLUMN = [[0.5], [3.0], [9.0], [12.0], [float("nan")], [3.0]]
 CHANCES = [0.5, 0.3, 0.9, 0.01, 0.5, float("nan")]
 QUICK = {"simulations": 19}
 USUAL = Worst()
@@ -42,6 +45,8 @@ def numbers(answer: Any) -> Any:
     """What an answer shows, as one array."""
     if isinstance(answer, i.SurvivalCurve):
         return np.concatenate([answer.survival, answer.lower, answer.hazard, answer.hazard_upper])
+    if isinstance(answer, Coefficients):
+        return np.nan_to_num(answer.estimate, nan=0.0, posinf=1e6, neginf=-1e6)
     shown = np.array([answer.statistic, answer.p_value, answer.effect, *answer.interval, answer.bias])
     return np.clip(shown, -1e6, 1e6)  # an interval may be the whole line
 
@@ -57,6 +62,11 @@ def table_case(name: str, make: Any, *parts: Any, worst: Worst = USUAL) -> Case:
 def fewer_runs(name: str, worst: Worst) -> Worst:
     """One kind of each family keeps the usual number of runs."""
     return worst if name in ("Welch, epsilon", "KaplanMeier, epsilon") else replace(worst, trials=200)
+
+
+def spied_beside(data: Any, log: Log) -> Any:
+    """The columns beside the features."""
+    return (data[0], *(Spied(part, log) for part in data[1:]))
 
 
 FACTS = Declaration(Schema(arm=Categories([0, 1]), days=Bounded(0, 10)), unit="who")
@@ -164,6 +174,22 @@ OPERATIONS = [
             EVENTS,
         )
         for name, budget in BUDGETS.items()
+    ),
+    column_case(
+        "PoissonRegression",
+        lambda: i.PoissonRegression(bounds=[(0, 10)], highest=4, longest=2.0, epsilon=1.0, delta=1e-6),
+        (ONE_COLUMN, COUNTS, CHANCES),
+        (ONE_COLUMN[1:], COUNTS[1:], CHANCES[1:]),
+        spy=spied_beside,
+        worst=Worst(([[0.0], [10.0]], [4.0, 4.0], [0.1, 2.0]), ([[0.0]], [4.0], [0.1])),
+    ),
+    column_case(
+        "ProportionalHazards",
+        lambda: i.ProportionalHazards(bounds=[(0, 10)], horizon=4.0, pieces=2, epsilon=1.0, delta=1e-6),
+        (ONE_COLUMN, TIMES, EVENTS),
+        (ONE_COLUMN[1:], TIMES[1:], EVENTS[1:]),
+        spy=spied_beside,
+        worst=Worst(([[0.0], [10.0]], [1.0, 4.0], [1, 1]), ([[0.0]], [1.0], [1])),
     ),
     *(
         column_case(

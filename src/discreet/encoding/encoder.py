@@ -94,8 +94,9 @@ class Encoded:
 class Encoder:
     """Reads the bounded and categorical columns of a declaration, or those of them that are named.
 
-    Data is a mapping of columns, a pandas, polars or pyarrow frame, or the path of a file: the reader of
-    ``discreet.table``. With ``one_row_a_unit=False`` every row counts: for predictions, where nothing is protected.
+    Data is a mapping of columns, a pandas, polars or pyarrow frame, the path of a file, or a source of these that was
+    opened before: the reader of ``discreet.table``. With ``one_row_a_unit=False`` every row counts: for predictions,
+    where nothing is protected.
     """
 
     declaration: Declaration
@@ -174,26 +175,28 @@ class Encoder:
 
     def _read_source(self, data: Any) -> Callable[[], _Read]:
         from discreet.encoding.engines import quietly
-        from discreet.encoding.sources import has_row_order, open_source
+        from discreet.encoding.sources import Source, has_row_order, open_source
 
         if not has_row_order(data):
             raise ValueError(
                 f"The data is a {type(data).__name__}, whose rows have no order, but here the first row of each unit "
                 "counts: write it to a file, or collect it to a frame."
             )
-        source = open_source(data, self.schema, self.unit, text=self.declaration.text)
-        frame = self._project(source)
+        if not isinstance(data, Source):
+            data = open_source(data, self.schema, self.unit, text=self.declaration.text)
+        names = [name for name in data.names if name in self.schema or name == self.unit]
+        frame = self._project(data, names)
 
         def read() -> _Read:
             table = quietly(frame.to_arrow_table)
-            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(source.names)}
+            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
             units = None if self.unit is None else columns.pop(self.unit)
             return columns, units.at if isinstance(units, Words) else units, table.num_rows
 
         return read
 
-    def _project(self, source: Any) -> Any:
-        parts = [self._expression(name, own, source.kinds[name]) for name, own in source.names.items()]
+    def _project(self, source: Any, names: Sequence[str]) -> Any:
+        parts = [self._expression(name, source.names[name], source.kinds[name]) for name in names]
         return source.engine.project(source.frame, [f"{part} AS c{i}" for i, part in enumerate(parts)])
 
     def _expression(self, name: str, own: str, kind: str) -> str:

@@ -107,9 +107,11 @@ def open_source(
 
 
 def has_row_order(source: Any) -> bool:
-    """Whether rows come in an order that is their own: not in an engine's frames,
-    which may change it from run to run.
+    """Whether rows come in an order that is their own: not in an engine's frames, which may change it from run to run,
+    nor after a join.
     """
+    if isinstance(source, Source):
+        return source.elsewhere is not None
     return not (_is_relation(source) or _is_spark(source))
 
 

@@ -27,6 +27,8 @@ from discreet.inference.hypothesis import HypothesisTest, ReleasedTest
 from discreet.inference.log_rank import LogRank, log_rank
 from discreet.inference.means import OneSample, Paired, Welch, one_sample, paired, welch
 from discreet.inference.planning import epsilon_needed, power, sample_size
+from discreet.inference.poisson import PoissonRegression, poisson_regression
+from discreet.inference.proportional_hazards import HazardCoefficients, ProportionalHazards, proportional_hazards
 from discreet.inference.proportions import Proportion, proportion
 from discreet.inference.quantiles import QuantileTest, quantile_interval
 from discreet.inference.ranks import KolmogorovSmirnov, MannWhitney, kolmogorov_smirnov, mann_whitney
@@ -41,6 +43,7 @@ __all__ = [
     "ColumnComparison",
     "Correlation",
     "GoodnessOfFit",
+    "HazardCoefficients",
     "HypothesisTest",
     "Independence",
     "KaplanMeier",
@@ -49,7 +52,9 @@ __all__ = [
     "MannWhitney",
     "OneSample",
     "Paired",
+    "PoissonRegression",
     "Proportion",
+    "ProportionalHazards",
     "QuantileTest",
     "ReleasedTest",
     "Samples",
@@ -75,9 +80,11 @@ __all__ = [
     "mann_whitney",
     "one_sample",
     "paired",
+    "poisson_regression",
     "power",
     "power_curve",
     "proportion",
+    "proportional_hazards",
     "quantile_interval",
     "ratio",
     "sample_size",

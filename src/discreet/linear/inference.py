@@ -1,15 +1,16 @@
 r"""Standard errors and confidence intervals for coefficients, that account for the privacy noise as well as for
 sampling.
 
-``inference_squares`` and ``inference_logistic`` say how, what each assumes, and what it costs; both work on rows in the
-unit ball, and here their estimates become those of the user's units. Everything is computed from released numbers and
-public facts. Where these cannot carry an interval (too few records for the budget, features too nearly collinear,
-effects so strong that one Newton step cannot be trusted) it is infinite: it covers, and says that nothing is known.
+``inference_steps`` says how, what is assumed, and what it costs, ``inference_families`` which models there are, and
+``inference_whitening`` how noise is fitted to the features; they work on rows in the unit ball, and here estimates
+become those of the user's units. Everything is computed from released numbers and public facts. Where these cannot
+carry an interval (too few records for the budget, effects so strong that one Newton step cannot be trusted) it is
+infinite: it covers, and says that nothing is known.
 
 Intervals hold for rows that the declared bounds do not cut; a cut row is another row. Coverage is measured by
 ``python -m experiments coverage``.
 
-Decision 109.
+Decision 388.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from discreet.encoding.bounds import declared_features
 from discreet.encoding.features import pair
 from discreet.errors import extra, number
 from discreet.linear.classifiers import LogisticRegression
-from discreet.linear.inference_logistic import LogisticIntervals
+from discreet.linear.inference_families import binomial, squares
 from discreet.linear.inference_parts import Array, Estimates
-from discreet.linear.inference_squares import SquaresIntervals
+from discreet.linear.inference_steps import OneStep
 from discreet.linear.regressors import LinearRegression
 from discreet.linear.rows import Map
 from discreet.release import Chargeable, Release, charged, is_reproducible, unit_name
@@ -37,7 +38,7 @@ from discreet.release import Chargeable, Release, charged, is_reproducible, unit
 with extra("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Coefficients", "Inference", "coefficients", "privacy_event"]
+__all__ = ["Coefficients", "Inference", "coefficients", "jacobian_of", "privacy_event"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +108,17 @@ class Inference:
         if table.columns != self.n_features:
             raise ValueError(f"X has {table.columns} features, but this inference was planned for {self.n_features}.")
         targets, intervals = features.column(y, len(table)), _intervals(self.model, self.n_features)
+        mapping = (probe if hasattr(probe, "feature_names_in_") else self.model)._mapping(self.n_features)
         probe._check_targets(targets)
         noise = random.from_state(self.model.random_state if rng is None else rng)
 
         @np.errstate(all="ignore")  # whatever NumPy is told elsewhere, no record makes it warn or fail
         def run() -> Release[Coefficients]:
             rows = table.read()
-            records = intervals.mapping.records(rows, probe._read_targets(targets))
-            jacobian = _jacobian(intervals.mapping, self.n_features)
-            if isinstance(intervals, SquaresIntervals):
-                low, high = probe._interval()
-                solved = _in_units(intervals.solve(records, jacobian, noise), low, high)
-            else:
-                solved = intervals.solve(records, jacobian, noise, rows, targets)
+            records = mapping.records(rows, probe._read_targets(targets))
+            solved = intervals.solve(records.rows, records.targets, jacobian_of(mapping, self.n_features), noise)
+            if isinstance(self.model, LinearRegression):
+                solved = _in_units(solved, *probe._interval())
             found = self._coefficients(solved, intervals.event, noise.reproducible)
             return Release(found, found.event, reproducible=noise.reproducible, label=self.label, unit=self.unit)
 
@@ -169,8 +168,9 @@ def coefficients(
     (True, True)
     """
     _check(model)
-    rows = features.check_features(clone(model), X, declared=declared_features(model.bounds))
-    found: Coefficients = charged(Inference(model, rows.columns, confidence), (rows, y), book=book).value
+    named = clone(model)  # which learns the names of columns, for bounds by name
+    rows = features.check_features(named, X, declared=declared_features(model.bounds))
+    found: Coefficients = charged(Inference(named, rows.columns, confidence), (rows, y), book=book).value
     return found
 
 
@@ -184,14 +184,12 @@ def _check(model: Any) -> None:
         raise ValueError("model has more than two classes, but intervals are written for two.")
 
 
-def _intervals(model: Any, features: int) -> SquaresIntervals | LogisticIntervals:
-    problem, mapping = model._problem(features), model._mapping(features)
-    if isinstance(model, LinearRegression):
-        return SquaresIntervals(problem, mapping)
-    return LogisticIntervals(model, problem, mapping)
+def _intervals(model: Any, features: int) -> OneStep:
+    family = squares if isinstance(model, LinearRegression) else binomial
+    return OneStep(model._problem(features), family, bool(model.fit_intercept))
 
 
-def _jacobian(mapping: Map, features: int) -> Array:
+def jacobian_of(mapping: Map, features: int) -> Array:
     """The linear map from weights in the unit ball's units to coefficients and intercept in the user's."""
     shrink = 1 / (mapping.norm * np.broadcast_to(mapping.scale, (features,)))
     jacobian = np.zeros((features + 1, features + mapping.intercept))

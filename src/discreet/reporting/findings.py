@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.errors import number
 
@@ -31,6 +33,34 @@ class Finding:
     axis: str = ""
     caption: str = ""
     not_private: Sequence[str] = ()
+
+    @classmethod
+    def of_tests(cls, title: str, tests: Mapping[str, Any], *, caption: str = "") -> Finding:
+        """A forest plot of released tests (``discreet.inference``) by name: effects, intervals and p-values.
+
+        A bar is as long as the longer side of its interval; a test whose interval is the whole line is named below.
+
+        >>> from types import SimpleNamespace
+        >>> test = SimpleNamespace(effect=1.5, interval=(1.0, 2.0), p_value=0.003, confidence=0.95, effect_name="days")
+        >>> Finding.of_tests("Stay", {"treated": test}).caption
+        'Bars are 95 % intervals. treated: p = 0.003.'
+        """
+        known = {name: test for name, test in tests.items() if all(map(math.isfinite, test.interval))}
+        if not known:
+            raise ValueError("None of the tests has an interval: there is nothing to draw.")
+        shares = sorted({f"{100 * test.confidence:g} %" for test in known.values()})
+        lines = [f"{name}: p = {test.p_value:.2g}" for name, test in known.items()]
+        lines += [f"{name}: no interval, p = {test.p_value:.2g}" for name, test in tests.items() if name not in known]
+        drawn = f"Bars are {' and '.join(shares)} intervals. {'; '.join(lines)}."
+        effects = {test.effect_name for test in known.values()}
+        return cls(
+            title=title,
+            labels=list(known),
+            values=[test.effect for test in known.values()],
+            errors=[max(abs(end - test.effect) for end in test.interval) for test in known.values()],
+            axis=effects.pop() if len(effects) == 1 else "effect",
+            caption=f"{caption} {drawn}".strip(),
+        )
 
     def __post_init__(self) -> None:
         kept = {

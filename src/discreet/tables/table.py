@@ -137,6 +137,29 @@ class Table:
         options: dict[str, Any] = {"noise": noise, "errors": errors, "book": book, "label": label, "rng": rng}
         return asked.release(epsilon, delta, rho=rho, progress=progress, **options)
 
+    def compare(self, by: str, of: str, *further: str, **asked: Any) -> Any:
+        """A private test of columns: a p-value, an effect and an interval. ``discreet.inference.compare`` says which
+        tests there are, and takes the same options (``test=``, ``epsilon=``, ``book=``, ...). Of a unit its first row
+        counts.
+
+        >>> import pandas as pd
+        >>> from discreet.schema import Bounded, Categories, Schema
+        >>> facts = Schema(treated=Categories(["yes", "no"]), days=Bounded(0, 30))
+        >>> stays = table(pd.DataFrame({"treated": ["yes", "no"] * 500, "days": [9, 7] * 500}), schema=facts)
+        >>> round(stays.compare("treated", "days", epsilon=1.0, rng=1).difference)
+        2
+        """
+        from discreet.inference import compare  # a room above: see the import contract
+
+        if self.conditions or self.derived:
+            raise ValueError(
+                "The table was filtered or has derived columns, but compare tests the declared columns of all rows: "
+                "write the rows that are meant to a file, or compare by a column of groups."
+            )
+        for name in (by, of, *further):
+            _ = self.schema[name]
+        return compare(self.source, by, of, *further, schema=Declaration(self.schema, self.limit.unit), **asked)
+
     def parse(self, query: str, public: Mapping[str, Any] | None = None) -> TableQuery:
         """The question a SELECT asks, not yet released: ``explain`` it first."""
         from discreet.tables.sql import parse
