@@ -171,6 +171,7 @@ def query(
         raise ValueError("--schema is missing: what is publicly known of the columns. 'discreet init' drafts it.")
     from discreet.tables import table
     from discreet.tables.canonical import canonical_form
+    from discreet.tables.doubts import DoubtfulAnswer
 
     people = table(source, schema=schema, memory_limit=memory_limit)
     asked = people.parse(sql, _public(public or []))
@@ -200,6 +201,7 @@ def query(
         payer = Recorded(account)
         with warnings.catch_warnings(), waiting("reading", silent=json) as told:
             warnings.showwarning = _say_warning  # type: ignore[assignment]
+            warnings.simplefilter("ignore", DoubtfulAnswer)  # the notes below the answer say it
             answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=payer, label=sql, progress=told)
         shown = Answer(answer.value, asked)
         notes = shown.notes(answer.error, _size_shown(asked, epsilon, delta, rho))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import extra
-from discreet.schema import Value
+from discreet.schema import Categories, Column, Value
 from discreet.tables.choices import Lookup
 from discreet.tables.nodes import Node
 
@@ -58,6 +58,28 @@ class PublicTable:
             )
         return tuple(values)
 
+    def declared_keys(self, key: str, name: str, declared: Column | None) -> tuple[Value, ...]:
+        """The keys that the column ``name`` may hold by its declaration: a public table may list others as well.
+
+        Refused if no key is declared, or one differs from a declared value by capitals or spaces alone: then a spelling
+        is a mistake, and rows would find no line.
+        """
+        keys = self.keys(key)
+        if not isinstance(declared, Categories):
+            return keys
+        if any(isinstance(value, str) is not declared.textual for value in keys):
+            kinds = ("text", "numbers") if declared.textual else ("numbers", "text")
+            raise ValueError(f"Column {name!r} is {kinds[0]}, but {key!r} of the public table holds {kinds[1]}.")
+        held = tuple(value for value in keys if value in declared.labels)
+        plain = {_plain(value): value for value in declared.labels}
+        odd = [value for value in keys if value not in held and _plain(value) in plain]
+        if odd or not held:
+            said = f"{odd[0]!r}, where {plain[_plain(odd[0])]!r} is declared" if odd else "no value that is declared"
+            raise ValueError(
+                f"The public table's column {key!r} has {said} for {name!r}: write its keys as the schema does."
+            )
+        return held
+
     def lookups(self, key: str, inner: Node) -> dict[str, Node]:
         """What each other column says of ``inner``."""
         own, found = self._column_named(key), dict[str, Node]()
@@ -76,3 +98,8 @@ class PublicTable:
                 continue  # dates and others are not looked up
             found[name] = Lookup(inner, tuple(k for k, _ in pairs), tuple(v for _, v in pairs))
         return found
+
+
+def _plain(value: Value) -> Value:
+    """A text without what spellings differ by most: capitals, and spaces around it."""
+    return value.strip().lower() if isinstance(value, str) else value
