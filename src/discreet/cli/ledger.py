@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, OneName, only_name, open_ledger, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
@@ -217,7 +217,7 @@ def _figures(row: dict[str, Any]) -> tuple[str, str, str]:
 
 @command("history")
 def history(
-    name: Name,
+    name: OneName = None,
     newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the last entries.")] = 20,
     as_json: Json = False,
     anyway: Anyway = False,
@@ -228,6 +228,7 @@ def history(
     from discreet.reporting.charges import alone, epsilon_asked
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
+        name = only_name(books) if name is None else name
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]
