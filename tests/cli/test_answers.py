@@ -276,3 +276,11 @@ def test_the_report_shows_kept_answers_where_it_is_asked_to():
     assert shown[0]["values"] == [row["n"] for row in kept["rows"][:30]]
     assert "30 more are in the kept answer" in shown[0]["caption"]
     assert all(error > 0 for error in shown[0]["errors"])
+
+
+def test_numbers_without_an_interval_are_no_names_of_groups_in_the_report():
+    ask("SELECT COUNT(*) AS n, MEDIAN(days) AS usual FROM visits", "--ledger", "budget.db")
+    run("report", "--ledger", "budget.db", "--answers", "--out", "with.json")
+    (finding,) = json.loads(Path("with.json").read_text())["findings"]
+    assert finding["title"] == "n"
+    assert finding["labels"] == ["all"]

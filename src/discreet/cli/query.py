@@ -181,6 +181,10 @@ def query(
         epsilon = asked.epsilon_for(error, delta, rows=rows)
         if not json:
             show.say(f"for an error of at most {error:g} in 95 of 100 answers: epsilon = {epsilon:g}")
+    elif epsilon is None and rho is None:
+        raise ValueError(
+            "--epsilon is missing: what the answer may cost, as --epsilon 0.5. Or say the error you can bear: --error 20."
+        )
     elif rows is not None:
         raise ValueError("--rows says how large groups are, for --error: give both.")
     if explain:
@@ -210,7 +214,8 @@ def query(
         if file is not None:
             answer_files.write(answer.value, facts | {"charged": payer.head}, notes, file)
         if folder is not None and keep and payer.head is not None:
-            answer_files.keep(folder, name, payer.head["head"], answer.value, facts, notes)
+            called = {"groups": [column for column in shown.names if column in shown.labels]}
+            answer_files.keep(folder, name, payer.head["head"], answer.value, facts | called, notes)
     if json:
         show.as_json({"rows": answer.value.to_dicts(), "event": answer.event.to_dict(), "notes": notes})
         return
