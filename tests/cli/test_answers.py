@@ -92,6 +92,7 @@ def test_every_number_has_its_interval_or_its_error(capsys):
     assert low <= float(n.replace(",", "")) <= high
     assert 13 < float(stay) < 16
     assert "middle: rank off by at most" in printed
+    assert "days: if its numbers are whole, whole = true in the schema" in printed
     ask("SELECT COUNT(*) AS n FROM visits", "--no-book", "--no-errors")
     assert "interval" not in capsys.readouterr().out.split("\n", 4)[1]
 

@@ -108,7 +108,20 @@ class Answer:
         ]
         columns = {name: self.column(name) for name in self.names}
         wrong = [*doubts(self.asked.rows, self.asked.aggregates, columns), *self._too_few(shown_size)]
-        return [*self._stated(errors or {}), *left_out, *wrong]
+        return [*self._stated(errors or {}), *dict.fromkeys(self._with_decimals()), *left_out, *wrong]
+
+    def _with_decimals(self) -> Iterator[str]:
+        """Columns whose quantiles have decimals, though their bounds are whole numbers, as those of ages are."""
+        from discreet.tables.binned import Quantile, Quantiles
+        from discreet.tables.whole_values import holds_whole_numbers
+
+        rows = self.asked.rows
+        for name, one in self.asked.aggregates:
+            if name not in self.names or not isinstance(one, (Quantile, Quantiles)) or one.column in rows.derived:
+                continue
+            bounds = rows.grid(one.column).bounds
+            if not holds_whole_numbers(rows, one.column) and float(bounds.low).is_integer() and bounds.high % 1 == 0:
+                yield f"{one.column}: if its numbers are whole, whole = true in the schema makes such an answer whole"
 
     def _stated(self, errors: dict[str, str]) -> Iterator[str]:
         """The error of each column without an interval; and what was chosen for a share of the cost."""

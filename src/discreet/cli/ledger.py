@@ -111,7 +111,7 @@ def open_book(
         head = books.head()
     say(f"{book.name}: {book.terms.describe()}", words.last_entry(head))
     if not book.limit[1]:
-        say("Without --delta it allows pure releases only, such as queries. Models and synthetic rows need one, as 1e-6.")
+        say("Without --delta it allows pure releases only, such as queries. Models and synthetic rows need one.")
 
 
 @command("raise")

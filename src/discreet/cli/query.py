@@ -183,7 +183,7 @@ def query(
             show.say(f"for an error of at most {error:g} in 95 of 100 answers: epsilon = {epsilon:g}")
     elif epsilon is None and rho is None:
         raise ValueError(
-            "--epsilon is missing: what the answer may cost, as --epsilon 0.5. Or say the error you can bear: --error 20."
+            "--epsilon is missing: what the answer may cost, as 0.5. Or name an error that you can bear: --error 9."
         )
     elif rows is not None:
         raise ValueError("--rows says how large groups are, for --error: give both.")
