@@ -14,8 +14,9 @@ from discreet.schema import Categories
 from discreet.tables.aggregates import Aggregate, Count, Mean, Sum
 from discreet.tables.passes import GroupedRows
 
-__all__ = ["DoubtfulAnswer", "doubts"]
+__all__ = ["JUDGED", "DoubtfulAnswer", "doubts"]
 
+JUDGED = (Count, Mean, Sum)  # whose intervals tell
 MOST_TOUCH = 0.8  # of the intervals: from here on something is wrong with the column, or groups are too small
 _OWNER = "'discreet check' tells its owner"
 

@@ -21,7 +21,7 @@ from discreet.tables.aggregates import Aggregate, Count
 from discreet.tables.answers import Totals, as_frame
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
-from discreet.tables.doubts import doubts
+from discreet.tables.doubts import JUDGED, doubts
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Progress, ScanPass, ScanResult, Stats
 from discreet.tables.together import MeasuredFrom, measured_aggregates
@@ -31,7 +31,7 @@ from discreet.tables.whole_values import as_whole, widen_to_whole
 __all__ = ["Explanation", "TableOperation"]
 
 MOST_GROUPS = 1 << 20
-_MOST_JUDGED = 1 << 12  # groups of which it is said what looks wrong
+_MOST_JUDGED = 1 << 10  # groups of which it is said what looks wrong
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,11 @@ class TableOperation:
                 continue
             numbers, mechanism = totals.add_totals(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
-            ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors or judged else None
+            ends[name] = (
+                aggregate.interval(rows, mechanism, numbers, totals.sizes)
+                if self.errors or (judged and isinstance(aggregate, JUDGED))
+                else None
+            )
             if name in whole:
                 answers[name] = as_whole(answers[name])
                 ends[name] = None if ends[name] is None else widen_to_whole(ends[name])
