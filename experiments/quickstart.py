@@ -39,6 +39,7 @@ import discreet as dp
 from discreet.datasets import Adult, Features, adult, adult_features
 from discreet.linear import LogisticRegression
 from discreet.reporting import Finding
+from discreet.reporting.words import balance
 from discreet.training import make_private
 from experiments import _results
 
@@ -120,7 +121,7 @@ def by_education(session: Session, people: Adult, epsilon: float) -> pl.DataFram
             caption=f"Private counts: 95 of 100 are within ±{noise:.0f} of the truth.",
         ),
         Finding(
-            title="Hours of work a week",
+            title="Hours of work per week",
             labels=frame["education"],
             values=frame["hours_per_week_mean"],
             errors=frame["mean_error"],
@@ -258,14 +259,14 @@ def closing_table(session: Session) -> Table:
     for header, justify in (("asked", "left"), ("answer", "left"), ("ε spent", "right"), ("ε left", "right")):
         grid.add_column(header, justify=justify)  # type: ignore[arg-type]
     for line in session.lines:
-        amounts = ("–" if amount is None else f"{amount:.3f}" for amount in (line.spent, line.left))
-        grid.add_row(line.asked, line.answer, *amounts)
+        spent, _, left = ("–", "", "–") if line.spent is None else balance(line.spent, EPSILON)
+        grid.add_row(line.asked, line.answer, spent, left)
     return grid
 
 
 def answers_table(frame: pl.DataFrame) -> Table:
     grid = Table(title="Private answers, ± what 95 of 100 stay within", title_justify="left")
-    for header, justify in (("education", "left"), ("people", "right"), ("hours a week", "right")):
+    for header, justify in (("education", "left"), ("people", "right"), ("hours per week", "right")):
         grid.add_column(header, justify=justify)  # type: ignore[arg-type]
     for row in frame.iter_rows(named=True):
         grid.add_row(

@@ -101,7 +101,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """What ``fit`` will cost, from public facts alone: nothing is read, nothing is charged.
 
         ``n_features`` is the number of columns; it is needed only where it cannot be known otherwise (``bounds`` with
-        one entry a feature, or an estimator that was fitted).
+        one entry per feature, or an estimator that was fitted).
         """
         return self._plan(self._known_features(n_features)).event
 

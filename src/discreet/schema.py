@@ -222,8 +222,9 @@ _BETWEEN_THOUSANDS = (".", ",", " ", "'", "\u2019", "\u00a0", "\u202f")  # and t
 @dataclass(frozen=True, slots=True)
 class TextForm:
     """How text files are written: what separates their entries (a comma, or in ``.tsv`` files a tab, unless it is
-    said), the decimal sign of their numbers, what stands between their thousands (a point where the decimal sign is a
-    comma, otherwise nothing unless it is said), and how their dates are spelled, in the signs of Python's ``strftime``.
+    said; with a space after it, as ``", "``, spaces around entries do not count), the decimal sign of their numbers,
+    what stands between their thousands (a point where the decimal sign is a comma, otherwise nothing unless it is
+    said), and how their dates are spelled, in the signs of Python's ``strftime``.
 
     >>> TextForm(separator=";", decimal=",", date_format="%d/%m/%Y").as_facts()
     {'separator': ';', 'decimal': ',', 'date_format': '%d/%m/%Y'}
@@ -237,9 +238,10 @@ class TextForm:
     thousands: str | None = None
 
     def __post_init__(self) -> None:
-        one_sign = isinstance(self.separator, str) and len(self.separator) == 1 and self.separator.isascii()
-        if self.separator is not None and (not one_sign or self.separator.isalnum() or self.separator in '"\r\n.-+ '):
-            raise ValueError(f"separator is {self.separator!r}, but must be one sign, such as ';'.")
+        sign = self.separator.removesuffix(" ") if isinstance(self.separator, str) else ""
+        one_sign = len(sign) == 1 and sign.isascii() and len(self.separator or "") <= 2
+        if self.separator is not None and (not one_sign or sign.isalnum() or sign in '"\r\n.-+ '):
+            raise ValueError(f"separator is {self.separator!r}, but must be one sign, such as ';', or one and a space.")
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal is {self.decimal!r}, but must be '.' or ','.")
         if self.thousands is not None and (self.thousands not in _BETWEEN_THOUSANDS or self.thousands == self.decimal):

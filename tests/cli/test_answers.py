@@ -92,6 +92,7 @@ def test_every_number_has_its_interval_or_its_error(capsys):
     assert low <= float(n.replace(",", "")) <= high
     assert 13 < float(stay) < 16
     assert "middle: rank off by at most" in printed
+    assert "days: if its numbers are whole, whole = true in the schema" in printed
     ask("SELECT COUNT(*) AS n FROM visits", "--no-book", "--no-errors")
     assert "interval" not in capsys.readouterr().out.split("\n", 4)[1]
 
@@ -276,3 +277,11 @@ def test_the_report_shows_kept_answers_where_it_is_asked_to():
     assert shown[0]["values"] == [row["n"] for row in kept["rows"][:30]]
     assert "30 more are in the kept answer" in shown[0]["caption"]
     assert all(error > 0 for error in shown[0]["errors"])
+
+
+def test_numbers_without_an_interval_are_no_names_of_groups_in_the_report():
+    ask("SELECT COUNT(*) AS n, MEDIAN(days) AS usual FROM visits", "--ledger", "budget.db")
+    run("report", "--ledger", "budget.db", "--answers", "--out", "with.json")
+    (finding,) = json.loads(Path("with.json").read_text())["findings"]
+    assert finding["title"] == "n"
+    assert finding["labels"] == ["all"]

@@ -185,3 +185,19 @@ def test_the_form_of_text_is_for_text_files(people):
 
     pq.write_table(pa.table({"n": [1.5]}), people / "x.parquet")
     assert "is for text files" in str(run("x.parquet", "--no-ask", "--decimal", ",").exception)
+
+
+def test_a_space_after_each_comma_is_seen_and_a_comma_is_no_decimal_sign_then(people):
+    (people / "t.csv").write_text(f"age, sex, day\n{SECRET}\n")
+    assert "3 columns, separated by ', '" in run("t.csv", "--no-ask").output
+    text = (people / "schema.toml").read_text()
+    assert tomllib.loads(text)["separator"] == ", "
+    assert "# sex = { ... }\n# day = { ... }\n" in text
+    assert "decimal" not in text
+
+
+def test_a_first_line_that_seems_to_be_a_row_is_noticed(people):
+    (people / "row.csv").write_text("39, State-gov, 77516, 13\n50, Private, 83311, 9\n")
+    assert "3 of the 4 names in the first line are numbers" in run("row.csv", "--no-ask").output
+    (people / "years.csv").write_text("land,2019,2020,2021\n")
+    assert "are numbers" not in run("years.csv", "--no-ask", "--force").output

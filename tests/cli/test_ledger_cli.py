@@ -164,3 +164,20 @@ def test_history_shows_what_was_asked_and_what_the_book_had_spent_then(url: str)
     assert "0.25" in said
     assert "ε asked" in said
     assert "ε alone" not in said
+
+
+def test_a_book_without_a_delta_says_what_it_cannot_pay_for(tmp_path: Path) -> None:
+    address = f"sqlite:///{tmp_path / 'new.db'}"
+    assert "Models and synthetic rows need one" in run("open", "a", "--epsilon", "1", "-l", address).output
+    assert "need one" not in run("open", "b", "--epsilon", "1", "--delta", "1e-6", "-l", address).output
+
+
+def test_the_only_book_need_not_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run("open", "study", "--epsilon", "1", "--delta", "1e-6")
+    assert "opened with the limit" in run("history").output
+    assert run(on=reporter()).output.endswith("study.html\n")
+    run("open", "other", "--epsilon", "1", "--delta", "1e-6")
+    for refused in (lambda: run("history"), lambda: run(on=reporter())):
+        with pytest.raises(ValueError, match=r"2 books \(other, study\), so say which one is meant"):
+            refused()

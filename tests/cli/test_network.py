@@ -95,7 +95,7 @@ def test_fit_reads_the_same_gzipped_file_by_the_same_schema(capsys):
         ("hidden = [6]", "layers = [3, 2]", "model.layers is given"),
         ("hidden = [6]", "hidden = [0]", "model.hidden is [0]"),
         ('schema = "people.toml"', "", "model.hidden is given"),
-        ("[training]", '[training]\nloss = "l1_loss"', "do not run on two made-up records"),
+        ("[training]", '[training]\nloss = "l1_loss"', "the loss compares records with one another"),
     ],
 )
 def test_what_is_publicly_wrong_is_refused_before_the_charge(folder, old, new, reason, capsys):

@@ -87,7 +87,7 @@ def test_a_book_that_is_not_open_is_refused(people, capsys):
     ("change", "message"),
     [
         (["--epsilon", "1", "--book", "census"], "--ledger and --book belong together"),
-        ([], "exactly one of epsilon"),
+        ([], "--epsilon is missing"),
         (["--epsilon", "-1"], "epsilon is -1"),
         (["--epsilon", "1", "--sql", "SELECT MAX(income) FROM p"], "high quantile"),
         (["--epsilon", "1", "--schema", "nowhere.toml"], "cannot be read"),

@@ -81,8 +81,9 @@ def test_a_table_is_drawn_and_the_book_charged(capsys):
     told = capsys.readouterr().out
     drawn = pl.read_parquet("out.parquet")
     assert f"wrote out.parquet: {len(drawn)} synthetic rows" in told
-    assert "epsilon = 1 at delta = 1e-09 (add-remove) for one record" in told
+    assert "epsilon = 1 at delta = 1e-09 (add-remove) for one row" in told
     assert "made with a seed" in told
+    assert ("with decimals: age; whole = true" in told) == drawn.schema["age"].is_float()
     assert abs(len(drawn) - 500) < 30
     assert Path("model.json").read_text() == "a model"
     assert StandIn.made[0].told == {"engine": "residual", "delta": 1e-9, "label": "synth out.parquet", "rng": 3}

@@ -12,6 +12,7 @@ import pytest
 import discreet as dp
 from discreet.encoding import Encoder
 from discreet.encoding.sources import open_source
+from discreet.encoding.text_files import detect_separator
 from discreet.schema import Bounded, Categories, Dates, Declaration, Schema, TextForm, Unlisted, parse_schema
 
 FACTS = Schema(age=Bounded(0, 120), sex=Categories(["f", "m"]), seen=Dates("2024-01-01", "2024-12-31"))
@@ -151,3 +152,28 @@ def test_a_model_keeps_the_form_of_its_files(tmp_path):
 
     facts = Declaration(Schema(age=Bounded(0, 9, whole=True), k=Unlisted()), text=TextForm(separator=";"))
     assert declaration(as_schema_facts(facts)) == facts
+
+
+SPACED = {
+    "a space after each comma": b"age, sex, seen\n31.5, f, 2024-12-31\n7, m, 2024-12-31\n",
+    "spaces in the first line alone": b"age, sex, seen\n31.5,f,2024-12-31\n7,m,2024-12-31\n",
+    "spaces on both sides": b"age , sex , seen \n 31.5 , f , 2024-12-31 \n7,m ,2024-12-31\n",
+}
+
+
+@pytest.mark.parametrize("name", SPACED)
+def test_spaces_around_entries_do_not_count_where_the_schema_says_so(tmp_path, name):
+    (tmp_path / "t.csv").write_bytes(SPACED[name])
+    with pytest.raises(ValueError, match=r'separated by \', \', so write separator = ", " in the schema'):
+        rows(tmp_path / "t.csv")
+    assert detect_separator(str(tmp_path / "t.csv")) == ", "
+    assert rows(tmp_path / "t.csv", TextForm(separator=", ")) == ROWS
+    (tmp_path / "t.csv").write_bytes(SPACED[name] + b" , , \n")
+    assert rows(tmp_path / "t.csv", TextForm(separator=", ")) == [*ROWS, (None, None, None)]
+
+
+def test_a_column_of_identifiers_is_read_without_spaces_too(tmp_path):
+    (tmp_path / "t.csv").write_text("who, n\na, 1\n a ,2\nb, 3\n")
+    facts = Declaration(Schema(n=Bounded(0, 9, whole=True)), unit="who", text=TextForm(separator=", "))
+    table = dp.table(tmp_path / "t.csv", schema=facts)
+    assert table.count().release(epsilon=1e6).value["count"].to_list() == [2]

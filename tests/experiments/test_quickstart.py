@@ -82,7 +82,7 @@ def test_the_report_shows_what_was_learnt(ran):
     for text in (
         "What was learnt",
         "People by education",
-        "Hours of work a week",
+        "Hours of work per week",
         "Hollow: not private",
         "LogisticRegression",
         "PoissonSampled",

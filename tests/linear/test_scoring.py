@@ -86,3 +86,17 @@ def test_a_row_moves_the_model_or_the_score_and_replay_agrees():
 def test_a_share_of_rows_is_a_share():
     with pytest.raises(ValueError, match="score_share"):
         TableModel(FACTS, "sick", epsilon=1.0, score_share=1.0)
+
+
+def test_a_model_that_is_saved_in_python_is_read_by_the_command_line(tmp_path):
+    from typer.testing import CliRunner
+
+    from discreet import cli
+
+    model = TableModel(FACTS, "sick", epsilon=2.0, random_state=1).fit(rows(2000))
+    model.save(tmp_path / "model.json")
+    (tmp_path / "new.csv").write_text("age,cost\n10,40\n95,380\n")
+    words = ["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv"), "--json"]
+    told = CliRunner().invoke(cli.app(), words)
+    assert '"no"' in told.output
+    assert '"yes"' in told.output

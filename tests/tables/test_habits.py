@@ -121,3 +121,13 @@ def test_a_table_states_the_options_of_each_question_as_its_groups_do():
             continue
         assert inspect.signature(of_table).parameters == inspect.signature(of_groups).parameters, name
     assert "name" in inspect.signature(type_of_table.mean).parameters
+
+
+@pytest.mark.parametrize("name", ["count", "mean", "sum", "median", "std"])
+@pytest.mark.parametrize("argument", ["epsilon", "book"])
+def test_a_budget_among_the_arguments_of_an_aggregate_is_told_where_it_is_said(table, name, argument):
+    with pytest.raises(TypeError, match=r"the budget comes last.*\.release\(epsilon=0.5"):
+        getattr(table["cost"], name)(**{argument: 1.0})
+    if name != "std":
+        with pytest.raises(TypeError, match="the budget comes last"):
+            getattr(table.group_by("sex"), name)("cost", **{argument: 1.0})

@@ -163,3 +163,30 @@ def test_what_a_condition_may_be_holds_what_it_is(age: int | None, sex: str | No
         may_be = truths_of(condition, known)(row)
         assert condition.value(row) in may_be
         assert len(known) < 2 or may_be == {condition.value(row)}
+
+
+def test_a_public_table_may_list_more_than_is_declared(rows: pl.DataFrame) -> None:
+    t = rows  # noqa: F841
+    w = pl.concat([WARDS, pl.DataFrame({"ward": ["elsewhere"]})], how="diagonal_relaxed")
+    for kind in ("JOIN", "LEFT JOIN"):
+        query = f"SELECT region, COUNT(*) FROM t {kind} w USING (ward) GROUP BY region"
+        answer = table(rows, schema=SCHEMA).sql(query, epsilon=1e6, public={"w": w}).value
+        assert by_key(answer.rows()) == by_key(duckdb.sql(query).fetchall())
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["a", "B", "C"], "'a', where 'A' is declared for 'ward'"),
+        (["B ", "A", "C"], "'B ', where 'B' is declared"),
+        (["north", "south"], "no value that is declared for 'ward'"),
+        ([1, 2], "is text, but 'ward' of the public table holds numbers"),
+    ],
+)
+def test_a_public_table_with_keys_of_another_spelling_is_refused(rows: Any, kind: str, keys: Any, said: str) -> None:
+    w = pl.DataFrame({"ward": keys, "region": ["x", *["y"] * (len(keys) - 1)]})
+    with pytest.raises(ValueError, match=said):
+        table(rows, schema=SCHEMA).sql(
+            f"SELECT region, COUNT(*) FROM t {kind} w USING (ward) GROUP BY region", epsilon=1.0, public={"w": w}
+        )

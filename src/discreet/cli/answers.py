@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["SHOWN", "Answer", "chart"]
 
 SHOWN = 20  # rows of an answer on a screen
-MOST_TOUCH = 0.8  # of the intervals: from here on something is wrong with the column, or groups are too small
 BAR = 40  # characters of the longest bar
 
 
@@ -101,13 +100,28 @@ class Answer:
         """Lines below the table: errors of what has no interval, what caps and declarations leave out, what looks
         wrong."""
         from discreet.tables.biases import column_biases
+        from discreet.tables.doubts import doubts
 
         left_out = [
             *self._cap(errors or {}),
             *column_biases(self.asked.rows, [one for _, one in self.asked.aggregates]),
         ]
-        wrong = [*self._at_bounds(), *self._not_found(), *self._too_few(shown_size)]
-        return [*self._stated(errors or {}), *left_out, *wrong]
+        columns = {name: self.column(name) for name in self.names}
+        wrong = [*doubts(self.asked.rows, self.asked.aggregates, columns), *self._too_few(shown_size)]
+        return [*self._stated(errors or {}), *dict.fromkeys(self._with_decimals()), *left_out, *wrong]
+
+    def _with_decimals(self) -> Iterator[str]:
+        """Columns whose quantiles have decimals, though their bounds are whole numbers, as those of ages are."""
+        from discreet.tables.binned import Quantile, Quantiles
+        from discreet.tables.whole_values import holds_whole_numbers
+
+        rows = self.asked.rows
+        for name, one in self.asked.aggregates:
+            if name not in self.names or not isinstance(one, (Quantile, Quantiles)) or one.column in rows.derived:
+                continue
+            bounds = rows.grid(one.column).bounds
+            if not holds_whole_numbers(rows, one.column) and float(bounds.low).is_integer() and bounds.high % 1 == 0:
+                yield f"{one.column}: if its numbers are whole, whole = true in the schema makes such an answer whole"
 
     def _stated(self, errors: dict[str, str]) -> Iterator[str]:
         """The error of each column without an interval; and what was chosen for a share of the cost."""
@@ -128,48 +142,6 @@ class Answer:
         most = int(errors.get("max_rows_per_unit", limit.rows)) if limit.auto else limit.rows
         rows = "1 row" if most == 1 else f"{most:,} rows"
         yield f"counts at most {rows} per {limit.unit!r}: further rows are not counted, nor in any interval"
-
-    def _at_bounds(self) -> Iterator[str]:
-        """A warning where every interval of a mean reaches the bounds: the column was perhaps never read as meant."""
-        from discreet.tables.aggregates import Mean
-
-        for name, aggregate in self.asked.aggregates:
-            if not isinstance(aggregate, Mean) or name not in self.with_ends:
-                continue
-            bounds = self.asked.rows.grid(aggregate.column).bounds
-            ends = list(zip(self.column(f"{name}_low"), self.column(f"{name}_high"), strict=True))
-            known = [(low, high) for low, high in ends if low is not None and high is not None]
-            touching = [low <= bounds.low or high >= bounds.high for low, high in known]
-            # intervals fail in 5 of 100 groups, so that of many one or the other touches nothing by chance
-            if known and not bounds.auto and sum(touching) >= MOST_TOUCH * len(known):
-                every = "the interval touches" if len(known) == 1 else "all intervals touch"
-                every = every if all(touching) else "nearly all intervals touch"
-                yield (
-                    f"{name}: {every} the bounds {bounds.low:g} to {bounds.high:g}: check the bounds, and how the "
-                    "file writes its numbers (separator, decimal); or groups are too small for this epsilon"
-                )
-
-    def _not_found(self) -> Iterator[str]:
-        """Declared texts of which the noise hides whether there is any row: they are often spelt another way."""
-        from discreet.schema import Categories
-        from discreet.tables.aggregates import Count
-
-        rows = self.asked.rows
-        counts = [name for name, one in self.asked.aggregates if isinstance(one, Count) and name in self.with_ends]
-        for key in rows.keys if counts else ():
-            declared = rows.schema[key]
-            if key not in self.names or key in rows.derived or not isinstance(declared, Categories):
-                continue
-            seen = zip(self.column(key), self.column(f"{counts[0]}_low"), strict=True)
-            present = {value for value, low in seen if low is not None and low > 0}
-            absent = [value for value in dict.fromkeys(self.column(key)) if value in declared.values]
-            absent = [str(value) for value in absent if isinstance(value, str) and value not in present]
-            if absent:
-                named = ", ".join(map(repr, absent[:3])) + (f" and {len(absent) - 3} more" if absent[3:] else "")
-                yield (
-                    f"{key}: the noise hides whether any row has {named}. If there should be some: are they spelt as "
-                    "in the file (capitals, spaces), and is the file UTF-8? 'discreet check' tells its owner"
-                )
 
     def _too_few(self, size: int | None) -> Iterator[str]:
         """Why fewer groups are shown than were asked for."""

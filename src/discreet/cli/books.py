@@ -42,6 +42,14 @@ WHO = "DISCREET_WHO"  # the name that entries bear, instead of the system accoun
 DEFAULT = "budget.db"
 Address = Annotated[str, ledger_option("The ledger", show_default=True)]
 Name = Annotated[str, typer.Argument(metavar="BOOK", help="The book, by name or path: 'census', 'census/alice'.")]
+OneName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="BOOK",
+        help="The book, by name or path: 'census', 'census/alice'; not needed if the ledger has only one.",
+        show_default=False,
+    ),
+]
 Anyway = Annotated[
     bool, typer.Option("--anyway", help="Show what a broken ledger says, under a warning, instead of refusing.")
 ]
@@ -70,7 +78,7 @@ def book_to_charge(
             warn(NOT_CHARGED + (HERE if Path(DEFAULT).is_file() else ""))
         return
     with open_ledger(ledger) as books:
-        found = books.book(_only(books) if book is None else book)
+        found = books.book(only_name(books, "to charge: --book") if book is None else book)
         _refuse_larger_delta(delta or 0.0, found)
         before = found.spent()
         yield found
@@ -152,11 +160,9 @@ def _refuse_larger_delta(delta: float, book: Book) -> None:
         )
 
 
-def _only(books: Any) -> str:
-    """The name of a ledger's one book."""
+def only_name(books: Any, how: str = "is meant: name it") -> str:
+    """The name of a ledger's one book; ``how`` ends the error where there are others, or none."""
     names = [str(book.name) for book in books.books()]
     if len(names) != 1:
-        raise ValueError(
-            f"The ledger has {len(names)} books ({', '.join(names) or 'none'}), so say which one to charge: --book."
-        )
+        raise ValueError(f"The ledger has {len(names)} books ({', '.join(names) or 'none'}), so say which one {how}.")
     return names[0]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +88,11 @@ def init(
     form = form_of(data, separator, decimal, date_format, thousands)
     columns = declared_types(data, form.separator if form else None)
     asking = sys.stdin.isatty() if ask is None else ask
+    if form is not None and (values := _like_values(columns)):
+        show.warn(
+            f"{values} of the {len(columns)} names in the first line are numbers. If that line is a row, put a line of "
+            "names above it: names of columns are public, and the first line is not read as a row."
+        )
     with claim_path(out, force=force, inputs=[data]) as file:
         unit = _whose(columns) if asking else Unit()
         answers = {name: _ask_declaration(name) for name in columns if name != unit.column} if asking else {}
@@ -97,6 +104,18 @@ def init(
     apart = f", separated by {form.separator!r}" if form and form.separator else ""
     missing = "" if any(answers.values()) else "; it declares nothing yet: open it, and fill in what is public"
     show.say(f"wrote {out}: {len(columns)} columns{apart}{missing}")
+
+
+def _like_values(names: Iterable[str]) -> int:
+    """How many names of columns are numbers, where those are several, and neither years nor the columns' places.
+
+    >>> _like_values(["39", " State-gov", "77516", "13"]), _like_values(["land", "2019", "2020"]), _like_values("012")
+    (3, 0, 0)
+    """
+    numbers = [name.strip() for name in names if re.fullmatch(r"\s*[-+]?[0-9]+([.,][0-9]+)?\s*", name)]
+    odd = [name for name in numbers if not re.fullmatch("(1[89]|2[01])[0-9]{2}", name)]
+    counted = {int(name) for name in odd if name.isdigit()} <= set(range(len(odd) + 1)) and all(map(str.isdigit, odd))
+    return 0 if counted or len(odd) < 2 else len(odd)
 
 
 @dataclass(frozen=True)

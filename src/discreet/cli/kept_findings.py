@@ -51,6 +51,8 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[Finding]:
     columns = [name for name in names if f"{name}_low" in names and f"{name}_high" in names]
     ends = {f"{name}_{end}" for name in columns for end in ("low", "high")}
     keys = [name for name in names if name not in ends and name not in columns]
+    if isinstance(answer.get("groups"), list):  # which of them groups are called by
+        keys = [name for name in keys if name in answer["groups"]]
     left = len(answer["rows"]) - len(rows)
     caption = f"{answer['question']} (entry {_number(answer)}, asked on {answer['asked on']}). " + (
         f"The first {MOST} groups; {left:,} more are in the kept answer. " if left else ""

@@ -12,7 +12,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli import colours
-from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, Name, OneName, only_name, open_ledger, vouch
 from discreet.cli.colours import Painted
 from discreet.cli.help import BOOKS, Sections, example
 from discreet.cli.ledger_files import export, plot, verify
@@ -110,6 +110,8 @@ def open_book(
             )
         head = books.head()
     say(f"{book.name}: {book.terms.describe()}", words.last_entry(head))
+    if not book.limit[1]:
+        say("Without --delta it allows pure releases only, such as queries. Models and synthetic rows need one.")
 
 
 @command("raise")
@@ -217,7 +219,7 @@ def _figures(row: dict[str, Any]) -> tuple[str, str, str]:
 
 @command("history")
 def history(
-    name: Name,
+    name: OneName = None,
     newest: Annotated[int, typer.Option("--newest", "-n", min=1, help="How many of the last entries.")] = 20,
     as_json: Json = False,
     anyway: Anyway = False,
@@ -228,6 +230,7 @@ def history(
     from discreet.reporting.charges import alone, epsilon_asked
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking the ledger", silent=as_json):
+        name = only_name(books) if name is None else name
         book = books.book(name)
         entries, (_, delta), adjacency = book.entries(newest=newest), book.limit, book.terms.adjacency
         own = [alone(entry, adjacency, delta) for entry in entries]

@@ -91,7 +91,8 @@ def plan(
     row = chosen.expected
     say(
         f"Suggested: batches of {chosen.batch_size}, {chosen.steps} steps, {row.name}, noise multiplier "
-        f"{row.noise_multiplier:.4g}: signal to noise {chosen.signal_to_noise:.3g}.",
+        f"{row.noise_multiplier:.4g}: signal to noise {chosen.signal_to_noise:.3g}. Of all within a tenth of the best, "
+        "these have the most steps.",
         *(f"{what}: {value:.3g}" for what, value in expects.items()),
         "",
     )
@@ -144,7 +145,7 @@ def _expectations(
 
     losses = [most_excess_loss(p, parameters, clip_norm) for p in (*best, *drawn.best(epsilon))]
     return {
-        f"Error of a private mean of {parameters} number{'s' * (parameters != 1)} a record, l2, records of norm "
-        f"{clip_norm:g}": mean_error(records, parameters, epsilon=epsilon, delta=delta, norm=clip_norm),
+        f"Error of a private mean of {parameters} number{'s' * (parameters != 1)} per record, in L2, records of "
+        f"length {clip_norm:g}": mean_error(records, parameters, epsilon=epsilon, delta=delta, norm=clip_norm),
         "Excess loss of a convex model at distance 1 from the start, at most": min(x for x in losses if x is not None),
     }

@@ -159,6 +159,7 @@ def query(
         raise ValueError("--schema is missing: what is publicly known of the columns. 'discreet init' drafts it.")
     from discreet.tables import table
     from discreet.tables.canonical import canonical_form
+    from discreet.tables.doubts import DoubtfulAnswer
 
     people = table(source, schema=schema, memory_limit=memory_limit)
     asked = people.parse(sql, _public(public or []))
@@ -168,6 +169,10 @@ def query(
         epsilon = asked.epsilon_for(error, delta, rows=rows)
         if not json:
             show.say(f"for an error of at most {error:g} in 95 of 100 answers: epsilon = {epsilon:g}")
+    elif epsilon is None and rho is None:
+        raise ValueError(
+            "--epsilon is missing: what the answer may cost, as 0.5. Or name an error that you can bear: --error 9."
+        )
     elif rows is not None:
         raise ValueError("--rows says how large groups are, for --error: give both.")
     if explain:
@@ -188,6 +193,7 @@ def query(
         payer = Recorded(account)
         with warnings.catch_warnings(), waiting("reading", silent=json) as told:
             warnings.showwarning = _say_warning  # type: ignore[assignment]
+            warnings.simplefilter("ignore", DoubtfulAnswer)  # the notes below the answer say it
             answer = asked.release(epsilon, delta, rho=rho, errors=errors, book=payer, label=sql, progress=told)
         shown = Answer(answer.value, asked)
         notes = shown.notes(answer.error, _size_shown(asked, epsilon, delta, rho))
@@ -196,7 +202,8 @@ def query(
         if file is not None:
             answer_files.write(answer.value, facts | {"charged": payer.head}, notes, file)
         if folder is not None and keep and payer.head is not None:
-            answer_files.keep(folder, name, payer.head["head"], answer.value, facts, notes)
+            called = {"groups": [column for column in shown.names if column in shown.labels]}
+            answer_files.keep(folder, name, payer.head["head"], answer.value, facts | called, notes)
     if json:
         show.as_json({"rows": answer.value.to_dicts(), "event": answer.event.to_dict(), "notes": notes})
         return

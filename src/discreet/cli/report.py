@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ with extra("cli"):
     import typer
 
 from discreet.cli.answer_files import folder_beside
-from discreet.cli.books import DEFAULT, Address, Anyway, Name, open_ledger, vouch
+from discreet.cli.books import DEFAULT, Address, Anyway, OneName, only_name, open_ledger, vouch
 from discreet.cli.help import BOOKS, example
 from discreet.cli.options import out_option
 from discreet.cli.outputs import ForceOption, claim_path
@@ -30,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    name: Name,
+    name: OneName = None,
     out: Annotated[Path | None, out_option("The file: .html, .json or .pdf. Default: the book's name, .html.")] = None,
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
     dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
@@ -57,15 +58,14 @@ def report(
     from discreet.cli.kept_findings import kept_findings
     from discreet.reporting import report as make
 
-    target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
-    if registry and target.suffix != ".json":
+    if registry and out is not None and out.suffix != ".json":
         raise typer.BadParameter("an entry for the registry is JSON: name a .json file.", param_hint="'--out'")
-    with (
-        claim_path(target, force=force) as page,
-        open_ledger(ledger, anyway=anyway) as books,
-        waiting("writing the report"),
-    ):
+    with open_ledger(ledger, anyway=anyway) as books, ExitStack() as files:
+        name = only_name(books) if name is None else name
         book = books.book(name)
+        target = out or Path(f"{name.replace('/', '-')}.{'json' if registry else 'html'}")
+        page = files.enter_context(claim_path(target, force=force))
+        files.enter_context(waiting("writing the report"))
         shown = kept_findings(folder_beside(ledger), _releases(book)) if answers else []
         made = make(
             book,

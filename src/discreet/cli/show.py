@@ -135,7 +135,7 @@ def _encodable(text: str, stream: Any) -> str:
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]], *, prose: bool = False) -> None:
-    """A table where it fits the terminal; otherwise a block of lines a row, "header: value". No value is ever cut.
+    """A table where it fits the terminal; otherwise a block of lines per row, "header: value". No value is ever cut.
 
     With ``prose``, the last column may be wrapped between words.
     """

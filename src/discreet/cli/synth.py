@@ -21,7 +21,7 @@ from discreet.cli.options import BookOption, Data, Json, LedgerOption, NoBookOpt
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import ExplainOption
 from discreet.cli.waiting import waiting
-from discreet.schema import Declaration, Schema, Times, read_schema
+from discreet.schema import Bounded, Declaration, Schema, Times, read_schema
 
 __all__ = ["register", "synth"]
 
@@ -98,13 +98,31 @@ def synth(
         facts = {"epsilon": epsilon, "delta": delta, "event": fitted.event_.to_dict(), "charge": payer.head}
         show.as_json({"out": out, "rows": len(drawn), "model": model, "reproducible": seed is not None} | facts)
         return
-    unit = declared.unit or "one record"
+    unit = (
+        "one row" if declared.unit is None else f"all rows with the same {declared.unit!r}, of which the first counts"
+    )
     show.say(
         f"wrote {out}: {len(drawn):,} synthetic rows",
         f"guarantee: epsilon = {epsilon:g} at delta = {delta:g} ({Adjacency.ADD_REMOVE}) for {unit}",
     )
+    if numbers := _with_decimals(declared, drawn):
+        show.say(f"with decimals: {', '.join(numbers)}; whole = true in the schema makes whole numbers of them")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
+
+
+def _with_decimals(declared: Declaration, drawn: Any) -> list[str]:
+    """Columns of floats whose bounds are whole numbers, as those of ages are."""
+    with extra("tables"):
+        import narwhals as nw
+
+    kinds = nw.from_native(drawn, eager_only=True).schema
+    numbers = {name: column for name, column in declared.schema.items() if isinstance(column, Bounded)}
+    return [
+        name
+        for name, column in numbers.items()
+        if kinds[name].is_float() and not column.auto and column.low.is_integer() and column.high.is_integer()
+    ]
 
 
 def _without_times(declared: Declaration) -> tuple[Declaration, list[str]]:

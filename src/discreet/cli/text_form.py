@@ -70,7 +70,7 @@ def form_lines(form: TextForm | None) -> str:
     lines = [f"separator = {json.dumps(said['separator'])}"] if "separator" in said else []
     if "decimal" in said:
         lines.append('decimal = ","')
-    elif form.separator is not None:  # a comma that separates entries is no decimal sign
+    elif form.separator not in (None, ", "):  # a comma that separates entries is no decimal sign
         lines.append('# decimal = ","              # if numbers are written as 12,5')
     if "thousands" in said:
         lines.append(f"thousands = {json.dumps(said['thousands'])}")
@@ -87,7 +87,7 @@ def form_lines(form: TextForm | None) -> str:
 
 def ask_form(form: TextForm, declarations: list[str]) -> TextForm:
     """The form, with what somebody answers of numbers and days, where any are declared and no option said it."""
-    if form.separator is not None and form.decimal == "." and any("bounds" in each for each in declarations):
+    if form.separator not in (None, ", ") and form.decimal == "." and any("bounds" in each for each in declarations):
         answer = typer.prompt("How is a large number written: 1234.5, 1,234.5, 1234,5 or 1.234,5", default="1234.5")
         last = next((sign for sign in reversed(answer) if sign in ".,"), ".")
         commas = "," if last == "." and "," in answer else None

@@ -68,7 +68,9 @@ def declared_types(path: str, separator: str | None = None) -> dict[str, str]:
     if path.endswith(_TEXT_FILES):
         return dict.fromkeys(header(path, separator), "")
     if not path.endswith(_PARQUET + _FEATHER):
-        raise ValueError(f"{path!r} declares no columns: give a file that ends in {', '.join(_TEXT_FILES + _PARQUET)}.")
+        workbook = "save it as CSV UTF-8" if path.lower().endswith((".xlsx", ".xls", ".ods")) else "give another"
+        ends = ", ".join(_TEXT_FILES + _PARQUET)
+        raise ValueError(f"{path!r} declares no columns: {workbook}. A file may end in {ends}.")
     with extra("tables"):
         import pyarrow as pa
         import pyarrow.feather

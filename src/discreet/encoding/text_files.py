@@ -43,7 +43,11 @@ def open_text_files(
     rows = _read_text(connection, files, len(names), separator, buffer_size=buffer)
     places = {name: f"column{names.index(name)}" for name in columns}
     form_of_date = None if form.date_format is None else _checked_format(connection, form.date_format)
-    read = [_rewritten(place, schema.get(name), form, form_of_date) for name, place in places.items()]
+    spaced = separator.endswith(" ")
+    texts = {place: f"nullif(trim({place}, ' '), '')" if spaced else place for place in places.values()}
+    read = [
+        f"{_rewritten(texts[place], schema.get(name), form, form_of_date)} AS {place}" for name, place in places.items()
+    ]
     return Opened(rows.project(", ".join(read)), places, frozenset(columns), mended=True)
 
 
@@ -58,12 +62,12 @@ def _refuse_empty_categories(schema: Schema, columns: Sequence[str]) -> None:
             )
 
 
-def _rewritten(place: str, column: Column | None, form: TextForm, form_of_date: str | None) -> str:
+def _rewritten(text: str, column: Column | None, form: TextForm, form_of_date: str | None) -> str:
     """A column of text in the grammar of ``values`` and ``moments``; what is none in its own form is missing."""
     if isinstance(column, (Dates, Times)) and form_of_date is not None:
-        return f"strftime(try_strptime({place}, {form_of_date}), '%Y-%m-%d %H:%M:%S.%f') AS {place}"
+        return f"strftime(try_strptime({text}, {form_of_date}), '%Y-%m-%d %H:%M:%S.%f')"
     numbers = isinstance(column, Bounded) or (isinstance(column, Categories) and not column.textual)
-    return f"{_plain_number(place, form)} AS {place}" if numbers else place
+    return _plain_number(text, form) if numbers else text
 
 
 def _plain_number(place: str, form: TextForm) -> str:
@@ -118,7 +122,7 @@ def _read_text(connection: Any, files: Sequence[str], width: int, separator: str
         hive_partitioning=False,
         header=True,
         columns={f"column{place}": "VARCHAR" for place in range(width)},
-        sep=separator,
+        sep=separator.removesuffix(" "),
         quotechar='"',
         escapechar='"',
         ignore_errors=True,
@@ -136,7 +140,8 @@ def _separator(path: str) -> str:
 def detect_separator(path: str) -> str | None:
     """What separates the names in the first line of a text file; none where that is the sign of the file's ending.
 
-    The sign that gives the most names; where two give as many, somebody has to say which one it is.
+    The sign that gives the most names, with a space if one stands before each further name; where two give as many,
+    somebody has to say which one it is.
     """
     many = {sign: len(header(path, sign)) for sign in _SIGNS}
     most = max(many.values())
@@ -148,12 +153,13 @@ def detect_separator(path: str) -> str | None:
             f"The names in the first line of {path!r} may be separated by {' or '.join(map(repr, signs))}: say which, "
             "by --separator."
         )
-    return None if signs[0] == _separator(path) else signs[0]
+    spaced = all(name.startswith(" ") for name in header(path, signs[0])[1:])
+    return None if signs[0] == _separator(path) and not spaced else signs[0] + " " * spaced
 
 
 def _other_separator(path: str, columns: Sequence[str]) -> str:
     """What to write, where another sign separates the names."""
-    for sign in _SIGNS:
+    for sign in (*_SIGNS, *(f"{sign} " for sign in _SIGNS)):
         if set(columns) <= set(header(path, sign)):
             return f": they are separated by {sign!r}, so write separator = {json.dumps(sign)} in the schema"
     return ""
@@ -176,7 +182,9 @@ def header(path: str, separator: str | None = None) -> list[str]:
     try:
         # what follows the names may be anything
         with pa.input_stream(path) as file, io.TextIOWrapper(file, "utf-8-sig", "surrogateescape") as lines:
-            names = next(csv.reader(lines, delimiter=separator or _separator(path)), [])
+            sign, space, _ = (separator or _separator(path)).partition(" ")
+            names = next(csv.reader(lines, delimiter=sign, skipinitialspace=bool(space)), [])
+            names = [name.strip(" ") for name in names] if space else names
     except (OSError, EOFError, csv.Error) as error:
         reason = type(error).__name__
         raise ValueError(f"{path!r} cannot be read as a text file with names in its first line ({reason}).") from None

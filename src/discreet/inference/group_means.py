@@ -82,7 +82,7 @@ class GroupMeans(NoisyTest):
         return moved, moved, 3 * self.count
 
     def totals(self, values: Any) -> Array:
-        """The exact totals, a row a group. Private."""
+        """The exact totals, a row per group. Private."""
         return np.stack([self._triple(part) for part in self.parts(values)])
 
     def _triple(self, part: Any) -> Array:

@@ -31,7 +31,8 @@ __all__ = ["PrivateLinearModel", "Regularized"]
 Array = NDArray[np.float64]
 _UNDECLARED = (
     "Neither feature_norm nor bounds is declared: every row longer than 1 (L2) is shrunk to length 1. Declare "
-    "feature_norm=, the length of a typical row, or bounds=[(low, high), ...], a pair for each feature."
+    "feature_norm=, the length of a typical row, or bounds=[(low, high), ...], a pair for each feature. A record with "
+    "an entry that is no number does not count, so with a column of text none does: encode it by public categories."
 )
 
 

@@ -17,8 +17,10 @@ the same files.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -129,6 +131,12 @@ class TableModel:
     def probabilities(self, data: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
         """The target's labels, and for each row how likely the model holds each of them."""
         return self.design.labels, np.asarray(self.estimator.predict_proba(self.design.rows_to_predict(data)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model and its statement as JSON, which ``discreet predict`` reads without running code."""
+        from discreet.linear.saved import dumps
+
+        Path(path).write_text(dumps(self), encoding="utf-8")
 
     @property
     def statement(self) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def check_readable(values: Any, name: str) -> None:
 
 
 def check_line(values: Any, name: str = "values") -> None:
-    """Refuse, by type and shape alone, what is no sequence with one entry a record."""
+    """Refuse, by type and shape alone, what is no sequence with one entry per record."""
     check_container(values, name)
     if (dimensions := getattr(values, "ndim", 1)) != 1:
         raise ValueError(f"{name} has {dimensions} dimensions, but must have one: an entry for each record.")

@@ -62,7 +62,7 @@ _ROOT_TWO = math.nextafter(math.sqrt(2), 2)
 
 
 class VoteAnswers(NamedTuple):
-    """One entry a query: its label (-1: none), whether it was put to the test, whether the teachers answered it."""
+    """One entry per query: its label (-1: none), whether it was put to the test, whether the teachers answered it."""
 
     labels: NDArray[np.int64]
     tested: NDArray[np.bool_]
@@ -142,7 +142,7 @@ class Aggregator(Mechanism[VoteAnswers]):
         return list(finite(np.asarray(data)))
 
     def draw(self, data: Any, rng: random.Rng) -> VoteAnswers:
-        """A label a query; once every answer is used up, the rest has none and costs nothing."""
+        """A label per query; once every answer is used up, the rest has none and costs nothing."""
         session = self.start(rng)
         for votes in self.each(data):
             session.ask(votes)

@@ -100,7 +100,7 @@ class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[self.student_.predict(features.table(self, X)).astype(np.int64)])
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """The student's probabilities, one column a class; those of a student without any are zeros and ones."""
+        """The student's probabilities, one column per class; those of a student without any are zeros and ones."""
         check_is_fitted(self)
         return _shares(self.student_, features.table(self, X), len(self.classes_))
 

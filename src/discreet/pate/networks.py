@@ -104,7 +104,7 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 kept.copy_(kept * share + new * (1 - share) if kept.is_floating_point() else new)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities, one column a class."""
+        """Probabilities, one column per class."""
         rows = torch.as_tensor(np.asarray(X, np.float32))
         self.network_.eval()
         with torch.no_grad():

@@ -48,6 +48,7 @@ class ChoosingOperation:
     columns: tuple[str, ...]  # whose bounds are chosen
     progress: Progress | None = field(default=None, repr=False, compare=False)
     errors: bool = False
+    doubts: list[str] | None = field(default=None, repr=False, compare=False)  # to be filled with what looks wrong
 
     @classmethod
     def of(
@@ -116,9 +117,10 @@ class ChoosingOperation:
         found = {name: self._with_bounds(name, *ends) for name, ends in bounds.items()}
         rows = replace(rows, schema=Schema({**rows.schema, **found}))
         query = self.query
-        return TableOperation.of(
+        asked = TableOperation.of(
             rows, query.aggregates, self._rest(), query.label, self.progress, query.after, query.levels, self.errors
         )
+        return replace(asked, doubts=self.doubts)
 
     def _with_bounds(self, name: str, low: float, high: float) -> Bounded:
         """A column's declaration with chosen bounds; what missing counts as is clipped to them, as values are."""

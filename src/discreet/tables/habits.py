@@ -5,14 +5,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from discreet.habits import answer_arguments
 from discreet.tables.expressions import Expression, col
 
 if TYPE_CHECKING:
     from discreet.tables.query import TableQuery
 
-__all__ = ["ColumnOfGroups", "refuse_habit"]
+__all__ = ["ColumnOfGroups", "answer_budgets", "refuse_habit"]
+
+Class = TypeVar("Class", bound=type)
+_ASKING = {"var", "std", "nunique", "count", "sum", "mean", "variance", "deviation", "covariance", "correlation"} | {
+    *("quantile", "quantiles", "median", "histogram", "count_distinct")
+}
+_LAST = "the budget comes last, for all that is asked: ....release(epsilon=0.5, book=book)"
 
 _FIRST = "filter, derive, select, join and group_by come before the aggregates: table.filter(...).count()"
 LINES = {
@@ -50,6 +57,12 @@ LINES = {
     "assign": "write derive: table.derive(dear=dp.tables.col('cost') > 100)",
     "astype": "declare the column as what it is, in the schema",
     "hist": "write histogram: table.histogram('cost', bins=10).release(epsilon=0.5, book=book)",
+    "where": "write filter: table.filter(dp.tables.col('age') >= 18)",
+    "pivot_table": "group by both: table.group_by('sex', 'ward').mean('cost').release(epsilon=0.5, book=book)",
+    "pivot": "group by both: table.group_by('sex', 'ward').mean('cost').release(epsilon=0.5, book=book)",
+    "size": "write count: table.group_by('sex').count().release(epsilon=0.5, book=book)",
+    "sort_values": "write order_by after the aggregates: table.group_by('sex').count().order_by('count')",
+    **dict.fromkeys(("unique", "drop_duplicates"), "which values there are is declared, in table.schema"),
     "plot": "ask first, and plot the answer: table.histogram('cost').release(epsilon=0.5, book=book).value",
 }
 
@@ -61,6 +74,14 @@ def refuse_habit(kind: str, name: str) -> NoReturn:
     raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
 
+def answer_budgets(cls: Class) -> Class:
+    """A class whose questions answer a budget among their arguments with where it is said."""
+    for name in _ASKING & vars(cls).keys():
+        answered = answer_arguments(dict.fromkeys(("epsilon", "delta", "rho", "book"), _LAST))(vars(cls)[name])
+        setattr(cls, name, answered)
+    return cls
+
+
 def _compared(sign: Callable[[Any, Any], Any]) -> Callable[[ColumnOfGroups, Any], Expression]:
     def condition(self: ColumnOfGroups, other: Any) -> Expression:
         return sign(col(self.name), other)  # type: ignore[no-any-return]
@@ -68,6 +89,7 @@ def _compared(sign: Callable[[Any, Any], Any]) -> Callable[[ColumnOfGroups, Any]
     return condition
 
 
+@answer_budgets
 @dataclass(frozen=True, eq=False)
 class ColumnOfGroups:
     """A column of a table, or of its groups, to ask a number of: ``table["cost"].mean()``; compared with something, it

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra
-from discreet.schema import Value
+from discreet.schema import Categories, Column, Value
 from discreet.tables.choices import Lookup
 from discreet.tables.nodes import Node
 
@@ -33,12 +33,12 @@ class PublicTable:
     def of(cls, frame: Any) -> PublicTable:
         """Of a pandas, polars or pyarrow frame, or a mapping of columns."""
         if isinstance(frame, dict):
-            return cls({name: list(map(_plain, values)) for name, values in frame.items()})
+            return cls({name: list(map(_as_python, values)) for name, values in frame.items()})
         try:
             found = nw.from_native(frame, eager_only=True)
         except TypeError:
             raise ValueError(f"A public table is a {type(frame).__name__}, but must be a frame in memory.") from None
-        return cls({name: list(map(_plain, found[name].to_list())) for name in found.columns})
+        return cls({name: list(map(_as_python, found[name].to_list())) for name in found.columns})
 
     def _column_named(self, name: str) -> str:
         found = {column.lower(): column for column in self.columns}.get(name.lower())
@@ -60,6 +60,28 @@ class PublicTable:
             )
         return tuple(values)
 
+    def declared_keys(self, key: str, name: str, declared: Column | None) -> tuple[Value, ...]:
+        """The keys that the column ``name`` may hold by its declaration: a public table may list others as well.
+
+        Refused if no key is declared, or one differs from a declared value by capitals or spaces alone: then a spelling
+        is a mistake, and rows would find no line.
+        """
+        keys = self.keys(key)
+        if not isinstance(declared, Categories):
+            return keys
+        if any(isinstance(value, str) is not declared.textual for value in keys):
+            kinds = ("text", "numbers") if declared.textual else ("numbers", "text")
+            raise ValueError(f"Column {name!r} is {kinds[0]}, but {key!r} of the public table holds {kinds[1]}.")
+        held = tuple(value for value in keys if value in declared.labels)
+        plain = {_plain(value): value for value in declared.labels}
+        odd = [value for value in keys if value not in held and _plain(value) in plain]
+        if odd or not held:
+            said = f"{odd[0]!r}, where {plain[_plain(odd[0])]!r} is declared" if odd else "no value that is declared"
+            raise ValueError(
+                f"The public table's column {key!r} has {said} for {name!r}: write its keys as the schema does."
+            )
+        return held
+
     def lookups(self, key: str, inner: Node) -> dict[str, Node]:
         """What each other column says of ``inner``."""
         own, found = self._column_named(key), dict[str, Node]()
@@ -80,6 +102,11 @@ class PublicTable:
         return found
 
 
-def _plain(value: Any) -> Any:
+def _as_python(value: Any) -> Any:
     """NumPy's numbers as Python's, of which alone a look-up is made."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain(value: Value) -> Value:
+    """A text without what spellings differ by most: capitals, and spaces around it."""
+    return value.strip().lower() if isinstance(value, str) else value

@@ -21,6 +21,7 @@ from discreet.tables.aggregates import Aggregate, Count
 from discreet.tables.answers import Totals, as_frame
 from discreet.tables.biases import biases
 from discreet.tables.bounding import SecretKey
+from discreet.tables.doubts import JUDGED, doubts
 from discreet.tables.keys import KeySelection
 from discreet.tables.passes import GroupedRows, Progress, ScanPass, ScanResult, Stats
 from discreet.tables.together import MeasuredFrom, measured_aggregates
@@ -30,6 +31,7 @@ from discreet.tables.whole_values import as_whole, widen_to_whole
 __all__ = ["Explanation", "TableOperation"]
 
 MOST_GROUPS = 1 << 20
+_MOST_JUDGED = 1 << 10  # groups of which it is said what looks wrong
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class TableOperation:
     asked: tuple[float | None, float | None] | None = field(  # epsilon and delta
         default=None, repr=False, compare=False
     )
+    doubts: list[str] | None = field(default=None, repr=False, compare=False)  # to be filled with what looks wrong
 
     @classmethod
     def of(
@@ -193,6 +196,7 @@ class TableOperation:
         answers: dict[str, Any] = {}
         ends: dict[str, Any] = {}
         whole = {name for name, aggregate in self.aggregates if aggregate.shown_whole(rows)}
+        judged = self.doubts is not None and not rows.private_keys and totals.size <= _MOST_JUDGED
         for name, aggregate, read in self._read:
             if (drawn := noisy[read.place]) is None:
                 assert self.selection is not None
@@ -201,12 +205,27 @@ class TableOperation:
                 continue
             numbers, mechanism = totals.add_totals(drawn[:, read.columns]), self.mechanisms[read.place]
             answers[name] = aggregate.estimate(rows, numbers)
-            ends[name] = aggregate.interval(rows, mechanism, numbers, totals.sizes) if self.errors else None
+            ends[name] = (
+                aggregate.interval(rows, mechanism, numbers, totals.sizes)
+                if self.errors or (judged and isinstance(aggregate, JUDGED))
+                else None
+            )
             if name in whole:
                 answers[name] = as_whole(answers[name])
                 ends[name] = None if ends[name] is None else widen_to_whole(ends[name])
         known = {name: found for name, found in ends.items() if found is not None}
-        return as_frame(rows, totals, answers, self.after, known, whole)
+        if judged:
+            self._judge(totals, known)
+        return as_frame(rows, totals, answers, self.after, known if self.errors else {}, whole)
+
+    def _judge(self, totals: Totals, ends: Mapping[str, Any]) -> None:
+        """Write down what looks wrong with the columns that are shown."""
+        assert self.doubts is not None
+        shown = [pair for pair in self.aggregates if self.after is None or pair[0] in self.after.names]
+        columns = dict(totals.keys)
+        for name, found in ends.items():
+            columns |= {f"{name}_low": found[:, 0].tolist(), f"{name}_high": found[:, 1].tolist()}
+        self.doubts[:] = doubts(self.rows, shown, columns)
 
     def explain(self) -> Explanation:
         """What will be done, its cost and its errors."""

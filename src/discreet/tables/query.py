@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,9 +25,10 @@ from discreet.tables.conditions import Logic, Missing
 from discreet.tables.confidence import LEVEL
 from discreet.tables.covariances import Covariance
 from discreet.tables.derived import as_number, declaration_of
+from discreet.tables.doubts import DoubtfulAnswer
 from discreet.tables.error_targets import epsilon_for
 from discreet.tables.expressions import Expression
-from discreet.tables.habits import ColumnOfGroups, refuse_habit
+from discreet.tables.habits import ColumnOfGroups, answer_budgets, refuse_habit
 from discreet.tables.nodes import Column, Number
 from discreet.tables.operation import Explanation, TableOperation
 from discreet.tables.passes import GroupedRows, Progress
@@ -36,6 +38,7 @@ from discreet.tables.unmet_conditions import unmet_conditions
 __all__ = ["TableQuery"]
 
 
+@answer_budgets
 @dataclass(frozen=True)
 class TableQuery:
     """Aggregates for each group. Each method adds a column to the answer; ``release`` asks the question."""
@@ -296,14 +299,19 @@ class TableQuery:
             warnings.warn(
                 f"One row of each {self.rows.limit.unit!r} counts, because max_rows_per_unit= was not given: where "
                 "there are more, totals are too low. Say max_rows_per_unit=1 if that is meant, or more.",
-                stacklevel=2,
+                stacklevel=3,
             )
         for name in sorted(self.rows.source.spelled & self._columns()):
-            warnings.warn(f"Column {name!r} is declared as numbers, but {SPELLED}.", stacklevel=2)
+            warnings.warn(f"Column {name!r} is declared as numbers, but {SPELLED}.", stacklevel=3)
         having = None if self.after is None else self.after.having
         for line in unmet_conditions(self.rows, self._columns(), having):
-            warnings.warn(f"A condition is met by no declared value. {line}", stacklevel=2)
-        return charged(asked, book=book, label=label, rng=rng)
+            warnings.warn(f"A condition is met by no declared value. {line}", stacklevel=3)
+        told: list[str] = []
+        answer = charged(replace(asked, doubts=told), book=book, label=label, rng=rng)
+        for line in told:
+            with suppress(DoubtfulAnswer):  # a filter that makes errors of warnings must not lose what was paid for
+                warnings.warn(f"This answer may not be what you meant. {line}.", DoubtfulAnswer, stacklevel=3)
+        return answer
 
     def _columns(self) -> set[str]:
         return {name for _, aggregate in self.aggregates for name in self.rows.columns_used(aggregate.scan(self.rows))}

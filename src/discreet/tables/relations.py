@@ -275,10 +275,11 @@ def _read_join(found: Relation, join: exp.Join, public: Mapping[str, PublicTable
     alias = (other.alias or other.name).lower()
     left, right = _join_columns(found, join, alias)
     looked = public[name].lookups(right, Column(left))
+    keys = public[name].declared_keys(right, left, dict(found.table.schema).get(left))
     inner = side != "LEFT"
     names = dict(found.names)
     if inner:
-        found = found.filter(IsIn(Column(left), public[name].keys(right)))
+        found = found.filter(IsIn(Column(left), keys))
     found = replace(found, aliases=found.aliases | {alias}, columns=None)
     for column, node in looked.items():
         if column.lower() in names:
@@ -287,7 +288,6 @@ def _read_join(found: Relation, join: exp.Join, public: Mapping[str, PublicTable
         found, names[column.lower()] = replace(found, table=table), own
     key = left
     if not inner:  # where the public table has no such line, its key is missing
-        keys = public[name].keys(right)
         table, key = found.with_column(f"{alias}.{right}", Expression(Lookup(Column(left), keys, keys)))
         found = replace(found, table=table)
     names.setdefault(right.lower(), key)

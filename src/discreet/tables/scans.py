@@ -14,7 +14,7 @@ from discreet.tables.fixed_point import COARSE, FINE
 
 __all__ = ["ScanPass", "ScanResult", "Stats", "Whole"]
 
-Whole: TypeAlias = NDArray[Any]  # whole numbers, one a group: of 64 bits, or Python's where those might not do
+Whole: TypeAlias = NDArray[Any]  # whole numbers, one per group: of 64 bits, or Python's where those might not do
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ScanPass:
 
 @dataclass
 class Stats:
-    """Exact whole numbers of ``size`` groups: every column has one entry a group."""
+    """Exact whole numbers of ``size`` groups: every column has one entry per group."""
 
     size: int
     numbers: dict[Any, Whole] = field(default_factory=dict)

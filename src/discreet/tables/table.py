@@ -18,7 +18,7 @@ from discreet.tables.answers import as_table
 from discreet.tables.bounding import ContributionLimit
 from discreet.tables.derived import declaration_of, key_of
 from discreet.tables.expressions import Expression
-from discreet.tables.habits import LINES, ColumnOfGroups, refuse_habit
+from discreet.tables.habits import LINES, ColumnOfGroups, answer_budgets, refuse_habit
 from discreet.tables.missing_groups import has_missing_group
 from discreet.tables.passes import GroupedRows, Progress
 from discreet.tables.possible_groups import derived_columns, refuse_endless, with_columns_replaced
@@ -30,6 +30,7 @@ __all__ = ["Table", "table"]
 MOST_ROWS = 999_999  # of a unit: an engine that fails from then on would fail for a unit with rows, and not without
 
 
+@answer_budgets
 @dataclass(frozen=True)
 class Table:
     """Rows that are never shown. Make one with ``table``."""

@@ -70,6 +70,8 @@ def _parts(tree: exp.Expression, around: tuple[exp.Expression, ...] = ()) -> lis
             raise ValueError(f"UNION is not supported, because it drops equal rows: write UNION ALL, and {_FORM}.")
         if tree.args.get("by_name"):
             raise ValueError("UNION ALL BY NAME is not supported: write UNION ALL, with columns in one order.")
+        if tree.args.get("order") or tree.args.get("limit"):
+            raise ValueError(f"ORDER BY and LIMIT are not supported after UNION ALL: sort the answer, or {_FORM}.")
         nothing_else(tree, {"this", "expression", "with_"})
         return [*_parts(tree.this, around), *_parts(tree.expression, around)]
     if not isinstance(tree, exp.Select):

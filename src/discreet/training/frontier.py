@@ -78,7 +78,7 @@ class Frontier:
         return next(point for point in best if point.signal_to_noise >= ENOUGH * most)
 
     def __str__(self) -> str:
-        """A row a batch size, a column an epsilon; the suggested ones are marked."""
+        """A row per batch size, a column per epsilon; the suggested ones are marked."""
         rows = {e: self.best(e) for e in self.epsilons}
         marked = {e: self.suggested(e) for e in self.epsilons}
         lines = [f"{'batch':>8} {'steps':>8} " + " ".join(f"{f'epsilon {e:g}':>13}" for e in rows)]
@@ -89,7 +89,7 @@ class Frontier:
         return "\n".join(lines)
 
     def plot(self, path: str | None = None, *, ax: Any = None) -> Any:
-        """Signal to noise over batch size, a line an epsilon; what is suggested is marked, steps stand above."""
+        """Signal to noise over batch size, a line per epsilon; what is suggested is marked, steps stand above."""
         with extra("report"):
             from matplotlib.figure import Figure
 

@@ -178,7 +178,7 @@ def _check_pair(pair: Any, name: str, held: str) -> tuple[Any, Any]:
 
 
 def _check_sized(values: Any, name: str) -> None:
-    """Refuse what is publicly no container with one entry a record."""
+    """Refuse what is publicly no container with one entry per record."""
     kind = type(values)
     sized = hasattr(kind, "__len__") and (hasattr(kind, "__getitem__") or hasattr(kind, "__iter__"))
     if not sized or isinstance(values, (str, bytes, type, Mapping, Set)) or getattr(values, "ndim", 1) == 0:

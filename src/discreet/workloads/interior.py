@@ -6,7 +6,7 @@ The histogram nearest to z,
 .. math:: \min_x p(x) = \tfrac12 (x - z)^T G (x - z) \quad\text{subject to}\quad x \ge 0 \ (\text{and } 1^T x = t),
 
 G = WᵀW for a product of ``Prefix``, ``AllRanges`` and cells. G is full and its condition grows as n⁴ on an n × n grid,
-so that methods of gradients crawl; but K = G⁻¹ is a product of second differences, a band of a few entries a row. A
+so that methods of gradients crawl; but K = G⁻¹ is a product of second differences, a band of a few entries per row. A
 step of Newton's method solves (G + λ/x) dx = b, and with K that is
 
 .. math:: (K + x/\lambda)\, y = (x/\lambda)\, b, \qquad dx = K y = (x/\lambda)(b - y),

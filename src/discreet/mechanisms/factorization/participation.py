@@ -103,7 +103,7 @@ def shifted_sum(c: Floats, pattern: Pattern) -> Floats:
 
 
 def matrix_sensitivity(c: Floats, pattern: Pattern) -> Bound:
-    """The sensitivity of any C, with a column a step.
+    """The sensitivity of any C, with a column per step.
 
     Regular patterns are tried one by one. For others, columns that are orthogonal at the separation are added up
     exactly (Choquette-Choo et al. 2023, "(Amplified) banded matrix factorization", Algorithm 3); what is left is

@@ -50,7 +50,7 @@ class Strategy(ABC):
 
     @abstractmethod
     def matrix(self) -> Floats:
-        """C, dense: a column a step."""
+        """C, dense: a column per step."""
 
     @abstractmethod
     def advance(self, step: int, draw: Callable[[], Any], memory: list[Any]) -> Any:

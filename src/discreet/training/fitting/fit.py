@@ -232,9 +232,9 @@ def _records(data: Any) -> Dataset[Any]:
         return data  # type: ignore[no-any-return]
     columns = [_tensor(column) for column in data]
     if not columns or any(column.dim() == 0 for column in columns):
-        raise ValueError("data has a column without dimensions, or none, but each must have one entry a record.")
+        raise ValueError("data has a column without dimensions, or none, but each must have one entry per record.")
     if len({len(column) for column in columns}) != 1:
-        raise ValueError("data has columns of different lengths, but each must have one entry a record.")
+        raise ValueError("data has columns of different lengths, but each must have one entry per record.")
     return TensorDataset(*columns)
 
 

@@ -148,7 +148,7 @@ class PrivateTraining(Callback):
             "a second fit": (self._batches is not None, "a plan is carried out once; make a new PrivateTraining"),
             "manual optimisation": (
                 not module.automatic_optimization,
-                "one step a batch is what is paid for; use make_private in a loop of your own",
+                "one step per batch is what is paid for; use make_private in a loop of your own",
             ),
             "a strategy that wraps the module": (
                 trainer.strategy.model is not module,
