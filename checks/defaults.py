@@ -88,7 +88,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "cli/text_form.py:_ask_date_format",
         "desk/pages/answer_views.py:_shown",
         "desk/pages/answer_views.py:_text",
-        "desk/pages/answered.py:answer",
+        "desk/pages/answered.py:_show",
         "desk/pages/refusals.py:refused",
         "reporting/words.py:rule",
         "statistics/asking.py:spell_out",

@@ -33,12 +33,12 @@ class PublicTable:
     def of(cls, frame: Any) -> PublicTable:
         """Of a pandas, polars or pyarrow frame, or a mapping of columns."""
         if isinstance(frame, dict):
-            return cls({name: list(map(_plain, values)) for name, values in frame.items()})
+            return cls({name: list(map(_as_python, values)) for name, values in frame.items()})
         try:
             found = nw.from_native(frame, eager_only=True)
         except TypeError:
             raise ValueError(f"A public table is a {type(frame).__name__}, but must be a frame in memory.") from None
-        return cls({name: list(map(_plain, found[name].to_list())) for name in found.columns})
+        return cls({name: list(map(_as_python, found[name].to_list())) for name in found.columns})
 
     def _column_named(self, name: str) -> str:
         found = {column.lower(): column for column in self.columns}.get(name.lower())
@@ -80,6 +80,6 @@ class PublicTable:
         return found
 
 
-def _plain(value: Any) -> Any:
+def _as_python(value: Any) -> Any:
     """NumPy's numbers as Python's, of which alone a look-up is made."""
     return value.item() if isinstance(value, np.generic) else value
