@@ -88,7 +88,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "cli/text_form.py:_ask_date_format",
         "desk/pages/answer_views.py:_shown",
         "desk/pages/answer_views.py:_text",
-        "desk/pages/answered.py:answer",
+        "desk/pages/answered.py:_show",
         "desk/pages/refusals.py:refused",
         "reporting/words.py:rule",
         "statistics/asking.py:spell_out",
@@ -232,8 +232,8 @@ def main() -> None:
     unexplained = {place: texts for place, texts in found.items() if place not in reasons}
     for place, texts in unexplained.items():
         print(place, *texts, sep="\n    ")
-    print(f"{len(unexplained)} functions answer a kind that nobody wrote a rule for; {len(found) - len(unexplained)} ")
-    print("more do, for a reason that is written down")
+    rest = len(found) - len(unexplained)
+    print(f"{len(unexplained)} functions answer a kind that nobody wrote a rule for; {rest} more, for a stated reason")
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ def test_a_new_thing_goes_where_the_map_says_and_is_known_by_it(kind: str) -> No
 
 # --- decisions -------------------------------------------------------------------------------------------------------
 
-UNCITED = 2
+UNCITED = 5
 """Pages in force that no line of the package cites: a page is cited from what it justifies."""
 
 

@@ -41,7 +41,7 @@ __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
 _EVERY = 6  # of the orders of a Rényi curve is asked for its delta
-_SHAPES = {"logarithmic": 0.0, "geometric": 1.0, "poisson": math.inf}
+_SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 
 
 def mean_runs(gamma: float, shape: float) -> float:
@@ -185,4 +185,5 @@ def runs_of(event: Selected) -> Runs:
     >>> runs_of(Selected(event=PureDP(epsilon=1.0), mean=10, law="poisson")).shape
     inf
     """
-    return Runs(event.mean, choice("law", event.law, _SHAPES) if isinstance(event.law, str) else event.law)
+    shapes = _SHAPES | {"poisson": math.inf}
+    return Runs(event.mean, choice("law", event.law, shapes) if isinstance(event.law, str) else event.law)

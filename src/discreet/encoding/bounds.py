@@ -96,8 +96,12 @@ def _readings(bounds: Any, shape: tuple[int, ...]) -> list[Sides]:
     """What a table of numbers may mean: lower bounds above upper ones, where it has two rows; pairs, where it has two
     columns."""
     numbers = np.array(bounds, np.float64)
-    rows, columns = shape
-    return [(numbers[0], numbers[1])] * (rows == 2) + [(numbers[:, 0], numbers[:, 1])] * (columns == 2)
+    readings = []
+    if shape[0] == 2:
+        readings.append((numbers[0], numbers[1]))
+    if shape[1] == 2:
+        readings.append((numbers[:, 0], numbers[:, 1]))
+    return readings
 
 
 def _are_two_arrays(bounds: Any) -> bool:

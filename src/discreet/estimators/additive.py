@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.estimators.bins import Bins
+from discreet.estimators.rounds import BinnedRounds
 from discreet.estimators.sums import group_sums, noise_for
-from discreet.fitting import FitPlan
 from discreet.mechanisms import Budget
 
 __all__ = ["Additive", "total"]
@@ -42,7 +42,7 @@ COUNTING = 0.1  # the share of the budget that the counts of the bins take
 
 
 @dataclass(frozen=True)
-class Additive(FitPlan):
+class Additive(BinnedRounds):
     """Boosting rounds for one or several scores."""
 
     bins: Bins
@@ -53,6 +53,8 @@ class Additive(FitPlan):
     movement: int
     smoothing: float
     ridge: float
+
+    counting_share = COUNTING
 
     @property
     def scores(self) -> int:
@@ -67,12 +69,6 @@ class Additive(FitPlan):
         return (2, 2) if self.scores > 1 else (1, 1)
 
     @cached_property
-    def counting(self) -> Any:
-        """Noise for the counts of all bins: a record is in one of each feature's."""
-        features = len(self.bins.counts)
-        return noise_for(self.budget.part(COUNTING), features, features, sum(self.bins.sizes), self.movement)
-
-    @cached_property
     def noises(self) -> list[Any]:
         """Noise for each feature's residuals, in every round the same."""
         share = self.budget.part((1 - COUNTING) / (self.rounds * len(self.bins.counts)))
@@ -81,10 +77,7 @@ class Additive(FitPlan):
     @property
     def event(self) -> events.Event:
         """The counts, and every round's histograms."""
-        boosting: events.Event = self.noises[0].event
-        for noise in self.noises[1:]:
-            boosting = boosting + noise.event
-        return self.counting.event + boosting * self.rounds  # type: ignore[no-any-return]
+        return self._counts_and_rounds
 
     def learn(self, rows: NDArray[np.float64], targets: NDArray[Any], rng: random.Rng) -> Mapping[str, Any]:
         """The step functions, averaged over the later rounds."""
@@ -108,9 +101,7 @@ class Additive(FitPlan):
 
     def _solvers(self, codes: NDArray[np.int64], rng: random.Rng) -> list[Any]:
         """Each feature's Newton step, from noisy counts that are paid for."""
-        ends = np.cumsum(self.bins.sizes)[:-1]
-        totals = [group_sums(np.ones(len(codes)), codes[:, j], size) for j, size in enumerate(self.bins.sizes)]
-        noisy = np.split(self.counting.draw(np.concatenate(totals), rng), ends)
+        noisy = self._noisy_counts(codes, rng)
         return [self._solver(j, np.maximum(counts, 0.0)) for j, counts in enumerate(noisy)]
 
     def _solver(self, feature: int, counts: NDArray[np.float64]) -> Any:

@@ -31,9 +31,9 @@ from numpy.typing import NDArray
 
 from discreet import events, random
 from discreet.estimators.bins import Bins
+from discreet.estimators.rounds import BinnedRounds
 from discreet.estimators.sums import COARSE, FINE, cut, group_sums, noise_for
 from discreet.estimators.terms import VARIANCE, Term
-from discreet.fitting import FitPlan
 from discreet.mechanisms import Budget
 
 __all__ = ["AdditiveRegression"]
@@ -48,7 +48,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class AdditiveRegression(FitPlan):
+class AdditiveRegression(BinnedRounds):
     """Rounds of measurements for an intercept and each feature's part; targets are in [-1, 1], or NaN."""
 
     bins: Bins
@@ -58,6 +58,8 @@ class AdditiveRegression(FitPlan):
     movement: int
     bent: float = 1.0  # of the parts, and their variance, relative to what ``terms`` assumes
     variance: float = 1.0
+
+    counting_share = COUNTING
 
     @cached_property
     def terms(self) -> list[Term]:
@@ -74,12 +76,6 @@ class AdditiveRegression(FitPlan):
         return noise_for(self.budget.part(MOMENTS), 2, 2, 2, self.movement)
 
     @cached_property
-    def counting(self) -> Any:
-        """Noise for the counts of all bins: a record is in one of each feature's."""
-        features = len(self.bins.counts)
-        return noise_for(self.budget.part(COUNTING), features, features, sum(self.bins.sizes), self.movement)
-
-    @cached_property
     def noises(self) -> list[Any]:
         """Noise for each feature's measurements, in every round the same."""
         share = self.budget.part((1 - COUNTING - MOMENTS) / (self.rounds * len(self.bins.counts)))
@@ -91,10 +87,7 @@ class AdditiveRegression(FitPlan):
     @property
     def event(self) -> events.Event:
         """The moments, the counts, and every round's measurements."""
-        boosting: events.Event = self.noises[0].event
-        for noise in self.noises[1:]:
-            boosting = boosting + noise.event
-        return self.moments.event + self.counting.event + boosting * self.rounds  # type: ignore[no-any-return]
+        return self.moments.event + self._counts_and_rounds  # type: ignore[no-any-return]
 
     def learn(self, rows: Array, targets: Array, rng: random.Rng) -> Mapping[str, Any]:
         """The intercept and the parts."""
@@ -130,8 +123,7 @@ class AdditiveRegression(FitPlan):
 
     def _counts(self, codes: NDArray[np.int64], rng: random.Rng) -> list[Array]:
         """Noisy counts, drawn towards equal ones as far as noise may explain the difference, and above zero."""
-        totals = [group_sums(np.ones(len(codes)), codes[:, j], size) for j, size in enumerate(self.bins.sizes)]
-        noisy = np.split(self.counting.draw(np.concatenate(totals), rng), np.cumsum(self.bins.sizes)[:-1])
+        noisy = self._noisy_counts(codes, rng)
         deviation = self.counting.deviation
         records = max(float(np.mean([count.sum() for count in noisy])), deviation)
         counts = []

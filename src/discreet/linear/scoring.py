@@ -24,14 +24,14 @@ from discreet.random import Rng
 from discreet.schema import Bounded, Categories
 from discreet.statistics import Count, Histogram, Mean
 
-__all__ = ["HeldOutScore", "ModelScore"]
+__all__ = ["HeldOutScore", "Score"]
 
 _NORMAL = 2.2414  # of 97.5 % within
 _NOISE = 0.975
 
 
 @dataclass(frozen=True, slots=True)
-class ModelScore:
+class Score:
     """The loss of a model on rows held back, the ends of its 95 % interval, and the loss of a constant."""
 
     measure: str
@@ -78,7 +78,7 @@ class HeldOutScore:
         first, *others = (part.event for part in self._parts)
         return sum(others, first)  # type: ignore[no-any-return]
 
-    def measure(self, truth: NDArray[Any], predicted: NDArray[Any], rng: Rng) -> ModelScore:
+    def measure(self, truth: NDArray[Any], predicted: NDArray[Any], rng: Rng) -> Score:
         """The score of predictions; a row whose target is missing does not count."""
         known = truth >= 0 if isinstance(self.goal, Categories) else ~np.isnan(truth)
         truth, predicted = truth[known], predicted[known]
@@ -94,8 +94,8 @@ class HeldOutScore:
         centre = middle.release(truth, rng).value
         return self._scored("mean absolute error", loss, constant.release(np.abs(truth - centre), rng).value, rows)
 
-    def _scored(self, measure: str, loss: float, constant: float, rows: int) -> ModelScore:
+    def _scored(self, measure: str, loss: float, constant: float, rows: int) -> Score:
         width = self._loss.bounds[1]
         chance = _NORMAL * math.sqrt(max(loss * (width - loss), width**2 / rows) / rows)
         half = self._loss.error(_NOISE, n=rows) + chance
-        return ModelScore(measure, loss, max(loss - half, 0.0), min(loss + half, width), constant, rows)
+        return Score(measure, loss, max(loss - half, 0.0), min(loss + half, width), constant, rows)

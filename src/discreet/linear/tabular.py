@@ -33,7 +33,7 @@ from discreet.events import Event
 from discreet.fitting import Fit
 from discreet.linear.classifiers import LogisticRegression
 from discreet.linear.regressors import LinearRegression
-from discreet.linear.scoring import HeldOutScore, ModelScore
+from discreet.linear.scoring import HeldOutScore, Score
 from discreet.random.tap import poisson_sample
 from discreet.release import ONE_RECORD, Chargeable, Enforced, Release, charged, is_reproducible
 from discreet.schema import Bounded, Categories, Column, as_declaration
@@ -61,7 +61,7 @@ class TableModel:
     random_state: Any = None
     score_share: float = 0.0  # of the rows, held back to score the model
     estimator: Any = field(init=False)
-    score: ModelScore | None = field(default=None, init=False)
+    score: Score | None = field(default=None, init=False)
     # the book that paid for it, and the ledger's head then
     charge: dict[str, str] | None = field(default=None, init=False)
     stated: dict[str, Any] | None = field(default=None, init=False)  # what the file said that it was read from

@@ -163,12 +163,12 @@ def _minimise_bounded(gram: Quadratic, linear: Floats, z: Floats, facts: Constra
     total, ones = facts.total, np.ones(z.shape)
     weight = 10 * float(gram(ones).sum()) / z.size**2  # ten times the curvature in the direction of the total
 
-    def penalised(v: Floats) -> Floats:
+    def with_penalty(v: Floats) -> Floats:
         return np.asarray(gram(v) + weight * v.sum())
 
     x, multiplier = z, 0.0
     for _ in range(_ROUNDS):
-        x = _minimise_over_bounds(penalised, linear + multiplier + weight * total, x, facts)
+        x = _minimise_over_bounds(with_penalty, linear + multiplier + weight * total, x, facts)
         gap = total - float(x.sum())
         if abs(gap) <= _TOTAL_IS_MET * (1 + abs(total)):
             break
