@@ -20,7 +20,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.random_draws import Unjudged
-from discreet.training.gradients.trace.trees import mapped, renumber, tensors
+from discreet.training.gradients.trace.trees import mapped, renumber
 from discreet.training.verification.numbers import Counts
 from discreet.training.verification.tape import LossTape, TapeEntry
 
@@ -65,8 +65,11 @@ READINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands for tensors that model and loss were given: of those that hold all records one record's row, and those
-    of the records that run beside it; ``known`` tensors are the model's own."""
+    """What stands for tensors that model and loss were given: one record's row where they hold all records, and those
+    of records that run beside it.
+
+    ``known`` tensors are the model's own.
+    """
 
     tape: LossTape
     row: int

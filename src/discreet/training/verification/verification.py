@@ -107,7 +107,7 @@ class _Batch:
 
 
 class StepVerification(Subscriber):
-    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random.
+    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random, ``options`` the optimiser's.
 
     ``before_batch`` is told whether a batch will be verified, ``while_judging`` is entered while records run alone.
     Where pieces may hold one unit each (``by_one``), which is alone already, made-up records are asked of.
@@ -120,13 +120,15 @@ class StepVerification(Subscriber):
         *,
         before_batch: Callable[[bool], None] | None = None,
         while_judging: Callable[[], AbstractContextManager[None]] = nullcontext,
+        options: Callable[[], Sequence[float]] = tuple,
         unverified: str = "",
         debug: bool = False,
         by_one: bool = False,
     ) -> None:
         self._clipped, self._draw = clipped, draw
         self._before_batch, self._while_judging = before_batch, while_judging
-        self._schedule, self._judge = Schedule(draw), Judge(draw, unverified=unverified, debug=debug)
+        self._schedule = Schedule(draw)
+        self._judge = Judge(draw, options=options, unverified=unverified, debug=debug)
         self._by_one, self._asked = by_one, 0  # of such pieces
         self._model: nn.Module | None = None
         self._tensors: ModelTensors | None = None
