@@ -46,8 +46,8 @@ FEW = 4  # made-up records that are judged
 class Judge:
     """Judges the verified batches of one run, and remembers what is to be compared from one to the next.
 
-    ``draw`` gives whole numbers below a bound, at random; ``options`` the optimiser's; ``unverified`` is the user's word
-    for what cannot be judged; with ``debug`` a refusal may tell of private records.
+    ``draw`` gives whole numbers below a bound, at random; ``options`` the optimiser's; ``unverified`` is the user's
+    word for what cannot be judged; with ``debug`` a refusal may tell of private records.
     """
 
     def __init__(

@@ -104,7 +104,7 @@ class BatchNumbers:
         return self.calls, tuple(map(len, self.values))
 
     def multiples(self) -> dict[Place, set[int]]:
-        """By the functions that were given numbers, and the number's place there: how many times the records each is."""
+        """How many times the records each number is, by the function that was given it, and its place there."""
         times: dict[Place, set[int]] = {}
         for function, values in zip(self.calls, self.values, strict=True):
             for j, x in enumerate(values):
@@ -153,8 +153,8 @@ class NumbersOfRun:
         return _times(x, records) in self._counting[place]
 
     def choices(self, tape: LossTape) -> list[Counts]:
-        """Which numbers may count the records: those that are known to, and of the others none, all, those of one place,
-        or all but those."""
+        """Which numbers may count the records: those that are known to, and of the others none, all, those of one
+        place, or all but those."""
         calls, known = tape.calls_of_losses(), dict[tuple[int, int], int]()
         unclear: dict[Place, dict[tuple[int, int], int]] = {}
         for (call, j), sign in possible_counts(calls, tape.records).items():
