@@ -154,20 +154,31 @@ class NumbersOfRun:
 
     def choices(self, tape: LossTape) -> list[Counts]:
         """Which numbers may count the records: those that are known to, and of the others none, all, those of one
-        place, or all but those."""
-        calls, known = tape.calls_of_losses(), dict[tuple[int, int], int]()
+        place, one alone, or all but those of a place. Of several at a known place, such as a temperature that is the
+        number of records once, one alone may count, too."""
+        calls = tape.calls_of_losses()
+        known: dict[Place, dict[tuple[int, int], int]] = {}
         unclear: dict[Place, dict[tuple[int, int], int]] = {}
         for (call, j), sign in possible_counts(calls, tape.records).items():
             place, x = (calls[call].func, j), numbers((calls[call].args, calls[call].kwargs))[j]
             counts = self.counts(place, x, tape.records)
-            if counts:
-                known[call, j] = sign
-            elif counts is None:
-                unclear.setdefault(place, {})[call, j] = sign
-        every = {key: sign for group in unclear.values() for key, sign in group.items()}
-        some = list(unclear.values())[:MOST]
-        others = [{key: sign for key, sign in every.items() if key not in group} for group in some]
-        return [known | choice for choice in ([{}, every, *some, *others] if unclear else [{}])]
+            if counts is not False:
+                (known if counts else unclear).setdefault(place, {})[call, j] = sign
+        counted, every = _merged(known), _merged(unclear)
+        sure = [counted, *({key: counted[key] for key in counted if key not in rest} for rest in _rests(known))]
+        groups = list(unclear.values())[:MOST]
+        some = [*groups, *({key: every[key]} for group in groups if len(group) > 1 for key in group)]
+        others = [{key: sign for key, sign in every.items() if key not in group} for group in groups]
+        return [one | choice for choice in ([{}, every, *some, *others] if unclear else [{}]) for one in sure]
+
+
+def _merged(groups: Mapping[Place, Mapping[tuple[int, int], int]]) -> dict[tuple[int, int], int]:
+    return {key: sign for group in groups.values() for key, sign in group.items()}
+
+
+def _rests(known: Mapping[Place, Mapping[tuple[int, int], int]]) -> list[set[tuple[int, int]]]:
+    """Of each place with several numbers, all but one of them."""
+    return [set(group) - {key} for group in known.values() if len(group) > 1 for key in group][:MOST]
 
 
 def _sizes(seen: Sequence[BatchNumbers]) -> list[tuple[float, ...]]:

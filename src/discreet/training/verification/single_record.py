@@ -70,7 +70,11 @@ class SingleRecordRuns:
 
     def _backward(self, of: Row, reading: StepReading) -> list[Tensor]:
         chance = self.chance(of.row, reading)
-        replay = Replay(of, lambda *call: self.run(*call, chance), reading.counts, reading.count)
+
+        def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:
+            return self.run(call, args, kwargs, chance)
+
+        replay = Replay(of, run, reading.counts, reading.count)
         pairs = [
             (loss, None if weight is None else weight.detach().reshape(loss.shape).to(loss.dtype))
             for loss, weight in replay.losses()
