@@ -28,7 +28,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["READINGS", "Change", "Replay", "Row", "Run", "StepReading", "restore_chance"]
+__all__ = ["READINGS", "Change", "TapeReplay", "Row", "Run", "StepReading", "restore_chance"]
 
 EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 
@@ -102,7 +102,7 @@ class Row:
         return records_of(x, records) if of_model else 0 if x.dim() and x.shape[0] == records else None
 
 
-class Replay:
+class TapeReplay:
     """What is computed again, by the identity of what it was; an object, because functions that call each other would
     hold all of it until Python looks for cycles.
 
