@@ -28,7 +28,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["READINGS", "Change", "TapeReplay", "Row", "Run", "StepReading", "restore_chance"]
+__all__ = ["READINGS", "Change", "Row", "Run", "StepReading", "TapeReplay", "restore_chance"]
 
 EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 

@@ -23,7 +23,7 @@ from discreet.training.gradients.trace.random_draws import Handing, Unjudged
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.gradients.trace.watch import CallListener
 from discreet.training.verification.numbers import possible_counts
-from discreet.training.verification.replay import Change, TapeReplay, Row, StepReading, restore_chance
+from discreet.training.verification.replay import Change, Row, StepReading, TapeReplay, restore_chance
 from discreet.training.verification.tape import LossTape, TapeEntry, run_backward
 
 with extra("torch"):
