@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -317,15 +318,36 @@ def queue_loop():
         optimizer.step()
 
 
-def loop(act, model=None, **options):
+def loop(act, model=None, passes=1, **options):
     """A loop whose step is written out: ``act(model, optimizer, x, y)``."""
     model = Around() if model is None else model
-    given = {"epochs": 1, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
+    given = {"epochs": passes, "noise_multiplier": 1.0, "loss_reduction": "mean", "rng": 1} | options
     model, optimizer, loader = make_private(
         model, torch.optim.SGD(model.parameters(), lr=0.1), DataLoader(TensorDataset(*tensors()), 8), **given
     )
-    for x, y in loader:
-        act(model, optimizer, x, y)
+    for _ in range(passes):
+        for x, y in loader:
+            act(model, optimizer, x, y)
+
+
+def sized_steps(model, optimizer, x, y):
+    """Each update is as large as its batch: how many records it had is read off the weights."""
+    for group in optimizer.param_groups:
+        group["lr"] = 0.1 * len(x) / 8
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+
+def advantages(o, y):
+    """The gain of each record beside the others', as people write it for policies."""
+    gain = -F.cross_entropy(o.detach(), y, reduction="none")
+    return -(o.log_softmax(1)[:, 0] * (gain - gain.mean()) / (gain.std() + 1e-8)).mean()
+
+
+def frequencies_by_numpy(o, y):
+    weight = torch.tensor(1 / np.maximum(np.bincount(y.numpy(), minlength=C), 1), dtype=torch.float32)
+    return (F.cross_entropy(o, y, reduction="none") * weight[y]).mean()
 
 
 def sharpness_aware(model, optimizer, x, y):
@@ -654,6 +676,8 @@ MIXED = {
         lambda o, y: (F.cross_entropy(o, y, reduction="none") / torch.bincount(y, minlength=C)[y]).sum(),
         loss_reduction="sum",
     ),
+    "inverse frequencies by numpy": lambda: train(Around(), frequencies_by_numpy),
+    "gains beside the others'": lambda: train(Around(), advantages),
     "hardest record only": lambda: train(
         Around(), lambda o, y: F.cross_entropy(o, y, reduction="none").max(), loss_reduction="sum"
     ),
@@ -724,6 +748,7 @@ MIXED = {
     "gradient penalty": lambda: loop(penalised),
     "gradient by hand": lambda: loop(by_hand),
     "without a step": lambda: loop(without_step),
+    "learning rate by the size of the batch": lambda: loop(sized_steps, passes=3),
     "half a batch": lambda: loop(halves),
     "record by record": lambda: loop(record_by_record),
     "parameter outside": lambda: loop(outside),

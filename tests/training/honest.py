@@ -53,6 +53,37 @@ class Case:
         return model
 
 
+class AgainstFakes(Case):
+    """A discriminator, which meets a fake beside each record."""
+
+    def step(self, model, optimizer, x, y):
+        fake = torch.randn(len(x), 2) @ torch.ones(2, D)
+        optimizer.zero_grad()
+        (F.softplus(-model(x)[:, 0]).mean() + F.softplus(model(fake)[:, 0]).mean()).backward()
+        optimizer.step()
+
+
+class Taught(Case):
+    """A teacher that follows the student's weights, in a loop that reads values before it goes backward."""
+
+    def __init__(self, model):
+        super().__init__(model)
+        self.teacher = model()
+
+    def step(self, model, optimizer, x, y):
+        with torch.no_grad():
+            target = self.teacher(x).softmax(1)
+        optimizer.zero_grad()
+        out = model(x)
+        loss = F.cross_entropy(out, y) + F.kl_div(out.log_softmax(1), target, reduction="batchmean")
+        assert loss.item() >= 0
+        loss.backward()
+        optimizer.step()
+        with torch.no_grad():
+            for own, p in zip(self.teacher.parameters(), model.parameters(), strict=True):
+                own.lerp_(p, 0.1)
+
+
 def numbers():
     return TensorDataset(*tensors())
 
@@ -428,6 +459,9 @@ APART = {
     "saturated": Case(hidden(nn.Dropout), data=far),
     "focal": Case(network, lambda o, y: ((1 - (-F.cross_entropy(o, y, reduction="none")).exp()) ** 2).mean()),
     # --- loops
+    "a fake beside each record": AgainstFakes(network),
+    "a teacher that follows": Taught(network),
+    "as many steps as records": Case(Fused, data=labelled_words, batch=4, sampler="fixed-size"),
     "noise on inputs": Case(network, change=lambda x, y: (x + 0.1 * torch.randn_like(x), y)),
     "another order": Case(network, change=lambda x, y: (lambda o: (x[o], y[o]))(torch.randperm(len(x)))),
     "normalised by constants, in place": Case(network, change=lambda x, y: (x.sub_(0.1).div_(2.0), y)),
@@ -445,6 +479,9 @@ APART = {
 """By name: what must pass."""
 
 CHANCE = {
+    "a fake beside each record",
+    "a teacher that follows",
+    "as many steps as records",
     "noise on inputs, in place",
     "annealed",
     "saturated",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from discreet.training import PrivateTrainingError
+from discreet.training.sampling import FixedSize
 from discreet.training.verification.numbers import BatchNumbers, NumbersOfRun
+from discreet.training.verification.verification import Schedule
 from tests.training import honest
 from tests.training.adversaries import Around, summed, train
 
@@ -81,6 +86,7 @@ def test_shapes_may_change_where_values_are_read():
     [
         (lambda o, y: 16 * summed(o, y) / len(y), 8),  # 16 is a multiple of the records, and counts nothing
         (lambda o, y: F.cross_entropy(o.view(len(y), 2), y), 49),  # 49 * (1 / 49) < 1
+        (lambda o, y: summed(o / 8, y) / len(y), 8),  # a temperature that is the number of records
     ],
 )
 def test_a_mean_by_hand_passes_whatever_the_sizes_are(loss, batch):
@@ -98,6 +104,23 @@ def test_what_counts_is_known_after_two_sizes():
         case.step(model, optimizer, x, y)
     numbers = optimizer.privacy._run.verification._judge.numbers
     assert len([place for place in numbers._met if numbers.counts(place, 8.0, 8)]) == 1
+
+
+def test_a_temperature_that_is_the_number_of_records_once_does_not_count_them():
+    """Batches of 6, 7 and 8 records: that the divisor counts is known, and in the third there are two of them."""
+    data = torch.utils.data.TensorDataset(torch.randn(100, 3), torch.randint(0, 2, (100,)))
+    sizes = iter((6, 7, 8))
+
+    class Sizes(FixedSize):
+        def draw(self, step, size, keys, order, rng):
+            return np.arange(next(sizes))
+
+    def loss(o, y):
+        return summed(o / 8, y) / len(y)
+
+    sampler = Sizes(batch_size=8, dataset_size=100)
+    with mock.patch.object(Schedule, "next", return_value=True), mock.patch.object(Schedule, "claims", (1,)):
+        train(Around(), loss, data=data, sampler=sampler, steps=3)
 
 
 def test_what_python_was_told_may_be_vouched_for():

@@ -38,10 +38,10 @@ UNREPEATABLE = (
     "believed: make_private(..., unverified='reason'), which the account repeats."
 )
 UNKNOWN = (
-    "A number or a tensor on the way to the loss, or an attribute of the model, changes with the batch, and may be "
-    "made of its records: the loop asks a tensor for values (item, float, numpy, a condition) or for a size, and what "
-    "Python does with them cannot be seen. Compute the loss by torch functions, and divide by a constant; or say why "
-    "it should be believed: make_private(..., unverified='reason'), which the account repeats."
+    "A number or a tensor on the way to the loss, an attribute of the model or an option of the optimizer changes with "
+    "the batch, and may be made of its records: the loop asks a tensor for values (item, float, numpy, a condition) or "
+    "for a size, and what Python does with them cannot be seen. Compute the loss by torch functions, and divide by a "
+    "constant; or say why it should be believed: make_private(..., unverified='reason'), which the account repeats."
 )
 UNCOLLATED = (
     "The collate function was run twice with one record replaced, and more than that record's row changed, or it could "

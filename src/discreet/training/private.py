@@ -38,6 +38,7 @@ from discreet.training.sampling import Sampler
 from discreet.training.sampling.pieces import what_made_up_records_judge
 from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed, check_speed
+from discreet.training.verification.numbers import numbers_of_options
 from discreet.training.verification.verification import StepVerification, public_choices
 
 with extra("torch"):
@@ -209,6 +210,7 @@ def prepare(
         public_choices(streams),
         before_batch=before_batch,
         while_judging=partial(forbid_collectives, unverified) if ranks.count > 1 else nullcontext,
+        options=partial(numbers_of_options, optimizer),
         by_one=bool(in_part),
         **told,
     )

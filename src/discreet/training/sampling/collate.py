@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra
+from discreet.random import seeded
+from discreet.random.process import draw_from
 from discreet.training.errors import UNCOLLATED, MixedRecords, PrivateTrainingError
 from discreet.training.gradients.trace.trees import tensors
 
@@ -91,30 +93,18 @@ def refuse_mixing(collate: Collate, records: Sequence[Any], form: Any, *, unveri
 
 def _mixes(collate: Collate, records: Sequence[Any]) -> bool:
     """Whether some record, replaced, changes another's row; the replacement may be empty or another record."""
-    before, seed = _again(collate, records, 0), 0
-    for place in range(len(records)):
-        others = [zeroed(records[place]), records[place - 1]]
-        if not any(_only_row(place, before, _again(collate, _with(records, place, other), seed)) for other in others):
+    before = _again(collate, records)
+    for place, record in enumerate(records):
+        others = [[*records[:place], other, *records[place + 1 :]] for other in (zeroed(record), records[place - 1])]
+        if not any(_only_row(place, before, _again(collate, some)) for some in others):
             return True
     return False
 
 
-def _with(records: Sequence[Any], place: int, other: Any) -> list[Any]:
-    return [other if i == place else record for i, record in enumerate(records)]
-
-
-def _again(collate: Collate, records: Sequence[Any], seed: int) -> list[Tensor]:
+def _again(collate: Collate, records: Sequence[Any]) -> list[Tensor]:
     """What the function makes of these records when chance does the same."""
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002  (the user's generator, not ours)
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            random.seed(seed)
-            np.random.seed(seed)  # noqa: NPY002
-            return [x.clone() for x in tensors(collate(list(records)))]
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002
+    with draw_from(seeded(0)):
+        return [x.clone() for x in tensors(collate(list(records)))]
 
 
 def fingerprint(collate: Collate, records: Any, places: Sequence[int]) -> str | None:
@@ -123,7 +113,7 @@ def fingerprint(collate: Collate, records: Any, places: Sequence[int]) -> str | 
 
     def read() -> str:
         digest = hashlib.blake2b(digest_size=16)
-        for x in _again(lambda some: [collate([records[place]]) for place in some], places, 0):
+        for x in _again(lambda some: [collate([records[place]]) for place in some], places):
             digest.update(repr((x.dtype, x.shape)).encode())
             digest.update(x.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
@@ -167,7 +157,7 @@ def collate_alone(
 ) -> list[Tensor] | None:
     """Records as they are collated alone, where padding is all that they differ in from their rows; none where chance
     is."""
-    alone = _again(collate, records, 0)
+    alone = _again(collate, records)
     if len(alone) != len(yielded):
         return None
     for own, whole in zip(alone, yielded, strict=True):

@@ -49,10 +49,8 @@ __all__ = [
 class Participation(ABC):
     """How a record comes to take part in steps. Public, and known before any data is read."""
 
-    @property
-    def adjacency(self) -> Adjacency:
-        """What a neighbour is."""
-        return Adjacency.ADD_REMOVE
+    adjacency: Adjacency = Adjacency.ADD_REMOVE  # what a neighbour is; not add-remove where the number is public
+    keeps_place: bool = False  # whether a record's step of a period is the same in all periods
 
     @property
     def movement(self) -> int:
@@ -63,11 +61,6 @@ class Participation(ABC):
     def period(self) -> int:
         """A record takes part in at most one of so many steps, counted from a multiple of it; one: in any step."""
         return 1
-
-    @property
-    def keeps_place(self) -> bool:
-        """Whether a record's step of a period is the same in all periods."""
-        return False
 
     def pattern(self, steps: int) -> Pattern:
         """In which steps of a run one record may take part, for correlated noise; refused where it may be in any."""
@@ -122,11 +115,7 @@ class FixedSizeSampling(Participation):
     """Every step sees a uniform choice of a fixed number of records."""
 
     rate: float
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The number of records is public."""
-        return Adjacency.REPLACE
+    adjacency = Adjacency.REPLACE
 
     def sampled(self, event: Event) -> Event:
         """Amplified by the rate."""
@@ -134,8 +123,8 @@ class FixedSizeSampling(Participation):
 
 
 @dataclass(frozen=True, slots=True)
-class BallsInBinsDealing(Participation):
-    """In each pass every record falls into one of its steps, at random."""
+class _OnceAPass(Participation):
+    """Every record has one step of each pass."""
 
     steps_per_pass: int
 
@@ -143,6 +132,11 @@ class BallsInBinsDealing(Participation):
     def period(self) -> int:
         """A pass."""
         return self.steps_per_pass
+
+
+@dataclass(frozen=True, slots=True)
+class BallsInBinsDealing(_OnceAPass):
+    """In each pass every record falls into one of its steps, at random."""
 
     def sampled(self, event: Event) -> Event:
         """A pass, amplified by not knowing the bin."""
@@ -150,20 +144,10 @@ class BallsInBinsDealing(Participation):
 
 
 @dataclass(frozen=True, slots=True)
-class ShuffledDealing(Participation):
+class ShuffledDealing(_OnceAPass):
     """In each pass every record has one step, in a random order."""
 
-    steps_per_pass: int
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The number of records is public."""
-        return Adjacency.REPLACE
-
-    @property
-    def period(self) -> int:
-        """A pass."""
-        return self.steps_per_pass
+    adjacency = Adjacency.REPLACE
 
     def sampled(self, event: Event) -> Event:
         """A pass, not amplified."""
@@ -171,20 +155,10 @@ class ShuffledDealing(Participation):
 
 
 @dataclass(frozen=True, slots=True)
-class _SamePlace(Participation):
+class _SamePlace(_OnceAPass):
     """Every record has one step of a pass, the same in all passes."""
 
-    steps_per_pass: int
-
-    @property
-    def period(self) -> int:
-        """A pass."""
-        return self.steps_per_pass
-
-    @property
-    def keeps_place(self) -> bool:
-        """In every pass."""
-        return True
+    keeps_place = True
 
     def pattern(self, steps: int) -> Pattern:
         """Once a pass, at the same place."""
@@ -223,12 +197,7 @@ class FixedOrderDealing(_SamePlace):
     Not amplified: nothing is proved of a mixture over orders, in which a record's place depends on all others'.
     """
 
-    relation: Adjacency = Adjacency.ZERO_OUT
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The number of records is public."""
-        return self.relation
+    adjacency: Adjacency = Adjacency.ZERO_OUT
 
     def sampled(self, event: Event) -> Event:
         """A pass, not amplified."""
@@ -246,16 +215,12 @@ class CyclicPoissonSampling(Participation):
 
     rate: float
     parts: int
+    keeps_place = True
 
     @property
     def period(self) -> int:
         """A turn of all parts."""
         return self.parts
-
-    @property
-    def keeps_place(self) -> bool:
-        """Its part."""
-        return True
 
     def pattern(self, steps: int) -> Pattern:
         """At every turn of its part."""

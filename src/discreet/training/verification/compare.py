@@ -1,9 +1,9 @@
 """Whether a claim is what the lone record gives: for each parameter, and for the norms that clipping uses.
 
 Where the two differ, the record is run again: once more as it is, in double precision, and with every operation's
-result moved by some units in the last place (``rounding``). Only a record that answers alike each time shows a claim wrong. So a model that
-treats records apart is not stopped by a private record, whatever is in it: what rounding may explain is not judged.
-Made-up records are judged far more strictly, and nothing about them is private.
+result moved by some units in the last place (``rounding``). Only a record that answers alike each time shows a claim
+wrong. So a model that treats records apart is not stopped by a private record, whatever is in it: what rounding may
+explain is not judged. Made-up records are judged far more strictly, and nothing about them is private.
 """
 
 from __future__ import annotations

@@ -46,12 +46,19 @@ FEW = 4  # made-up records that are judged
 class Judge:
     """Judges the verified batches of one run, and remembers what is to be compared from one to the next.
 
-    ``draw`` gives whole numbers below a bound, at random; ``unverified`` is the user's word for what cannot be judged;
-    with ``debug`` a refusal may tell of private records.
+    ``draw`` gives whole numbers below a bound, at random; ``options`` the optimiser's; ``unverified`` is the user's
+    word for what cannot be judged; with ``debug`` a refusal may tell of private records.
     """
 
-    def __init__(self, draw: Callable[[int], int], *, unverified: str = "", debug: bool = False) -> None:
-        self._draw, self.unverified, self._debug = draw, unverified, debug
+    def __init__(
+        self,
+        draw: Callable[[int], int],
+        *,
+        options: Callable[[], Sequence[float]] = tuple,
+        unverified: str = "",
+        debug: bool = False,
+    ) -> None:
+        self._draw, self._options, self.unverified, self._debug = draw, options, unverified, debug
         self._asked_made_up = self._ran_made_up = False  # whether made-up records were asked of, and could be run
         self._readings = list(READINGS)  # the last that was right comes first
         self.numbers = NumbersOfRun()  # of Python's, on the way to the losses
@@ -175,7 +182,7 @@ class Judge:
 
     def _refuse_numbers(self, runs: SingleRecordRuns) -> None:
         """Refuse numbers of Python's that may be made of records; those that count records are counted."""
-        if not self.numbers.are_public(BatchNumbers.of(runs.tape, runs.known)):
+        if not self.numbers.are_public(BatchNumbers.of(runs.tape, runs.known, self._options())):
             self.refuse(UNKNOWN)
 
     def _refuse_earlier(self, runs: SingleRecordRuns) -> None:

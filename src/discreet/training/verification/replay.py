@@ -20,7 +20,7 @@ import numpy as np
 from discreet.errors import extra
 from discreet.training.gradients.trace.places import records_of
 from discreet.training.gradients.trace.random_draws import Unjudged
-from discreet.training.gradients.trace.trees import mapped, renumber, tensors
+from discreet.training.gradients.trace.trees import mapped, renumber
 from discreet.training.verification.numbers import Counts
 from discreet.training.verification.tape import LossTape, TapeEntry
 
@@ -28,7 +28,7 @@ with extra("torch"):
     import torch
     from torch import Tensor
 
-__all__ = ["READINGS", "Change", "Replay", "Row", "Run", "StepReading", "restore_chance"]
+__all__ = ["READINGS", "Change", "Row", "Run", "StepReading", "TapeReplay", "restore_chance"]
 
 EMPTY = frozenset({"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"})
 
@@ -65,8 +65,11 @@ READINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands for tensors that model and loss were given: of those that hold all records one record's row, and those
-    of the records that run beside it; ``known`` tensors are the model's own."""
+    """What stands for tensors that model and loss were given: one record's row where they hold all records, and those
+    of records that run beside it.
+
+    ``known`` tensors are the model's own.
+    """
 
     tape: LossTape
     row: int
@@ -99,7 +102,7 @@ class Row:
         return records_of(x, records) if of_model else 0 if x.dim() and x.shape[0] == records else None
 
 
-class Replay:
+class TapeReplay:
     """What is computed again, by the identity of what it was; an object, because functions that call each other would
     hold all of it until Python looks for cycles.
 

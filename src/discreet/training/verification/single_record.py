@@ -23,7 +23,7 @@ from discreet.training.gradients.trace.random_draws import Handing, Unjudged
 from discreet.training.gradients.trace.trees import tensors
 from discreet.training.gradients.trace.watch import CallListener
 from discreet.training.verification.numbers import possible_counts
-from discreet.training.verification.replay import Change, Replay, Row, StepReading, restore_chance
+from discreet.training.verification.replay import Change, Row, StepReading, TapeReplay, restore_chance
 from discreet.training.verification.tape import LossTape, TapeEntry, run_backward
 
 with extra("torch"):
@@ -70,7 +70,11 @@ class SingleRecordRuns:
 
     def _backward(self, of: Row, reading: StepReading) -> list[Tensor]:
         chance = self.chance(of.row, reading)
-        replay = Replay(of, lambda *call: self.run(*call, chance), reading.counts, reading.count)
+
+        def run(call: TapeEntry, args: Any, kwargs: Any) -> list[Tensor]:
+            return self.run(call, args, kwargs, chance)
+
+        replay = TapeReplay(of, run, reading.counts, reading.count)
         pairs = [
             (loss, None if weight is None else weight.detach().reshape(loss.shape).to(loss.dtype))
             for loss, weight in replay.losses()
@@ -175,7 +179,7 @@ def run_made_up_records(
         watch.listen(again)
         try:
             with again:
-                for loss, weight in Replay(made_up, run, counts, count).losses():
+                for loss, weight in TapeReplay(made_up, run, counts, count).losses():
                     loss.backward(weight)
         finally:
             watch.listen(None)

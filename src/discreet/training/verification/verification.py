@@ -105,9 +105,14 @@ class _Batch:
     claims: list[Claim] = field(default_factory=list)
     written: list[str] = field(default_factory=list)  # parameters and buffers that were written since the loop has it
 
+    def begin_again(self, model: nn.Module) -> State:
+        """The loop wrote into the model before it called it: so the batch meets it."""
+        self.state = State(model)
+        return self.state
+
 
 class StepVerification(Subscriber):
-    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random.
+    """Verifies batches of one run; ``draw`` gives whole numbers below a bound, at random, ``options`` the optimiser's.
 
     ``before_batch`` is told whether a batch will be verified, ``while_judging`` is entered while records run alone.
     Where pieces may hold one unit each (``by_one``), which is alone already, made-up records are asked of.
@@ -120,13 +125,15 @@ class StepVerification(Subscriber):
         *,
         before_batch: Callable[[bool], None] | None = None,
         while_judging: Callable[[], AbstractContextManager[None]] = nullcontext,
+        options: Callable[[], Sequence[float]] = tuple,
         unverified: str = "",
         debug: bool = False,
         by_one: bool = False,
     ) -> None:
         self._clipped, self._draw = clipped, draw
         self._before_batch, self._while_judging = before_batch, while_judging
-        self._schedule, self._judge = Schedule(draw), Judge(draw, unverified=unverified, debug=debug)
+        self._schedule = Schedule(draw)
+        self._judge = Judge(draw, options=options, unverified=unverified, debug=debug)
         self._by_one, self._asked = by_one, 0  # of such pieces
         self._model: nn.Module | None = None
         self._tensors: ModelTensors | None = None
@@ -180,7 +187,7 @@ class StepVerification(Subscriber):
         if {x.data_ptr() for x in self._judge.earlier} & before.places():
             raise MixedRecords(EARLIER)
         if changed := before.changed_now():
-            batch.state = now = State(model)
+            now = batch.begin_again(model)
             of_batch = {x.data_ptr() for x in [*tape.given, *(x for call in tape.calls for x in call.outputs)]}
             if of_batch & (now.places() - before.places() | now.places(changed)):
                 refuse_written(changed[0], model)
@@ -212,7 +219,7 @@ class StepVerification(Subscriber):
             refuse_written(self._late[0], self._model)
         written = [name for name in self._tensors.rewritten() if name not in self._written]
         if self._batch is not None:
-            self._batch.written = written
+            self._batch.written.extend(written)
         elif written and not self._judge.unverified:
             refuse_written(written[0], self._model)
 
@@ -225,7 +232,7 @@ class StepVerification(Subscriber):
         candidates = (weighs if lost is None else weighs & ~lost.cpu()).nonzero().flatten().tolist()
         rows = [self._some(candidates, size) for size in self._schedule.claims if candidates]
         noted = claims(self._clipped.contraction, uses_of, squares, lost, rows)
-        batch.claims = noted if batch.owners is None else [claim.by(batch.owners) for claim in noted]
+        batch.claims.extend(noted if batch.owners is None else [claim.by(batch.owners) for claim in noted])
 
     def _some(self, candidates: Sequence[int], size: int) -> tuple[int, ...]:
         """A few of these rows, at random, but never all of them: somebody must be missed."""
