@@ -546,7 +546,7 @@ def test_one_curve_at_a_delta_near_one_costs_no_more_than_it_does_beside_another
 
 
 def test_the_curve_of_the_best_of_poisson_runs_asks_for_few_deltas():
-    """It asked for 164, which took five seconds where a run is itself a composition. Chords lie above what they join."""
+    """It asked for 164, in five seconds where a run is itself a composition. Chords lie above what they join."""
     asked = []
 
     class Asked(PLD):
