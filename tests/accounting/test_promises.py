@@ -582,3 +582,11 @@ def test_epsilons_of_a_group_ask_the_optimal_sum_for_no_delta(monkeypatch):
     monkeypatch.setattr(Optimal, "delta", lambda *_: pytest.fail("was inverted"))
     parts = ev.RDP(orders=(2.0, 8.0, 30.0), epsilons=(0.01, 0.02, 0.05)) * 10**6 + ev.ZCDP(rho=0.01)
     assert dp.epsilon(parts, 1e-9, group_size=5) > dp.epsilon(parts, 1e-9)
+
+
+@pytest.mark.parametrize("delta", [5e-324, 1e-300, 1e-9, 0.9])
+def test_a_gaussian_without_noise_loses_all_whatever_is_beside_it(delta):
+    """Below the floor of deltas (inf, inf) became (0, inf)."""
+    lost = ev.Gaussian(noise_multiplier=1e-310)
+    for event in (lost, lost + ev.Exponential(epsilon=0.8) * 1000, lost + ev.Laplace(noise_multiplier=1.0)):
+        assert dp.epsilon_bounds(event, delta) == (math.inf, math.inf)
