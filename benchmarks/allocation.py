@@ -1,7 +1,7 @@
-"""Passes in random bins: both bounds of epsilon, their relative width, and seconds of one core; then a peer's answer.
+"""Passes in random bins: both bounds of epsilon, their relative width, seconds of one core; then a peer's answer.
 
-Prints the tables of ``docs/allocation.md``, as Markdown. The peer is jax_privacy's Monte Carlo, in an environment of its
-own; of dp-accounting, the version that packages have (0.6) prices no random allocation.
+Prints the tables of ``docs/allocation.md``, as Markdown. The peer is jax_privacy's Monte Carlo, in an environment of
+its own; of dp-accounting, the version that packages have (0.6) prices no random allocation.
 """
 
 from __future__ import annotations

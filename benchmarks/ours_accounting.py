@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from timed import answer_once
-
 import discreet as dp
+from benchmarks.timed import answer_once
 
 
 def answer(question: dict[str, Any]) -> tuple[float, float]:

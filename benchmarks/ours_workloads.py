@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from timed import answer_once
 
 import discreet as dp
+from benchmarks.timed import answer_once
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:

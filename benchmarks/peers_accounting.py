@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from timed import answer_once
+from benchmarks.timed import answer_once
 
 Steps = list[tuple[float, float, int]]  # rate, noise multiplier, count
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from timed import answer_once
+
+from benchmarks.timed import answer_once
 
 
 def answer(question: dict[str, Any]) -> dict[str, float]:

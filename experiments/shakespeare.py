@@ -36,7 +36,7 @@ NOISES: dict[str, tuple[noise.Noise, bool]] = {  # and whether the sampler is sa
     "BLT 3": (noise.BLT(buffers=3, momentum=0.9), False),
     "lambda CGD": (noise.LambdaCGD(momentum=0.9), False),
     "tree, restarts": (noise.Tree(momentum=0.9), False),
-    "independent, not amplified": (noise.Independent(), True),
+    "independent, kept bins": (noise.Independent(), True),
 }
 SIZES = (2.0, 6.0)  # that are tried, in runs of half the length
 STEP_SIZES = dict.fromkeys(NOISES, 2.0)

@@ -74,6 +74,7 @@ class Allocated:
 
     bins: int
     pair: Pair
+    fewer: bool = False  # than there are
     _laws: dict[tuple[Precision, bool], tuple[Blocks, float]] = field(default_factory=dict, repr=False)
     _atoms: dict[tuple[Precision, bool, bool], MeanRatio] = field(default_factory=dict, repr=False)
 
@@ -202,7 +203,7 @@ class Allocation(Pair):
     @property
     def raised(self) -> bool:
         """If the pair of a batch was, or there are more bins than are priced."""
-        return self.laws.pair.raised or self.laws.bins >= MOST_BINS
+        return self.laws.pair.raised or self.laws.fewer
 
     @property
     def infinity(self) -> float:

@@ -1,11 +1,11 @@
 r"""Mass and mean of a law on a lattice, put right at two neighbouring points.
 
-Errors of masses go to one side: a law from above has a little too much mass, one from below too little. Sums of t terms
-would have t times that, though mass and mean of each are known exactly. Let ν ≥ 0 be what a law has too much, M its mass
-and b its mean. For convex f, Jensen's inequality says ∫f dν ≥ M·f(b), and f(b) is at least what the line through f at two
-neighbouring points of the lattice is at b, where b is not between them. So taking away that multiple of f at the two, of
-mass M and mean b, leaves a law that is still above the exact one, for all convex f; and adding it to one from below
-leaves it below. What remains of the error is of second order: ν was spread around b.
+Errors of masses go to one side: a law from above has a little too much mass, one from below too little. Sums of t
+terms would have t times that, though mass and mean of each are known exactly. Let ν ≥ 0 be what a law has too much, M
+its mass and b its mean. For convex f, Jensen's inequality says ∫f dν ≥ M·f(b), and f(b) is at least what the line
+through f at two neighbouring points of the lattice is at b, where b is not between them. So taking away that multiple
+of f at the two, of mass M and mean b, leaves a law that is still above the exact one, for all convex f; and adding it
+to one from below leaves it below. What remains of the error is of second order: ν was spread around b.
 
 Where only calls E(X - k)₊ above the two points and puts E(k - X)₊ below them are known to be ordered, equal masses and
 means give all other calls and puts: the two points change neither.

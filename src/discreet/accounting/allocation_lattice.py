@@ -31,6 +31,7 @@ from scipy import fft
 
 from discreet.accounting.allocation_balance import balance, moments
 from discreet.accounting.allocation_cells import LatticeCells
+from discreet.accounting.allocation_chernoff import lower_tail
 from discreet.accounting.arrays import Array
 from discreet.accounting.contraction import contract
 from discreet.errors import NotCertified
@@ -41,7 +42,6 @@ Moments: TypeAlias = tuple[np.longdouble, np.longdouble]
 
 _UNIT = 2.0**-53
 _MOST_ROWS = 400
-_TILTS = 1.5 * np.arange(1, 9)  # over a deviation: of normal tails to 1e-31
 _RARE = 1e-10  # of the mean: what one term this large has, to which all others may be added by their mean
 _LITTLE = 1e-12  # of a row, which is added at the mean
 _FEW = 8  # columns of a row that are merged at one point before they are halved
@@ -73,7 +73,7 @@ class Blocks:
         rows, columns = self.masses.shape
         widths = 2.0 ** np.arange(rows)
         firsts = np.array([float((self.start >> r) << r) for r in range(rows)])
-        return firsts[:, None] + widths[:, None] * np.arange(columns)
+        return np.asarray(firsts[:, None] + widths[:, None] * np.arange(columns))
 
     @property
     def _occupied(self) -> tuple[Array, Array, Array]:
@@ -117,7 +117,8 @@ class Blocks:
             lost_mean=x.lost_mean + x.lost * y.mean + y.lost_mean + y.lost * x.mean,
         )
         if self.above and not self.exact:
-            total = replace(total, masses=np.minimum(total.masses, _chernoff(x, y, total._numbers)))
+            laws = [(law._numbers, law.masses) for law in ((x,) if x is y else (x, y))]
+            total = replace(total, masses=np.minimum(total.masses, lower_tail(laws, total._numbers)))
         (mass_x, moment_x), (mass_y, moment_y) = x._moments, y._moments
         return total.balanced(mass_x * mass_y, mass_x * moment_y + moment_x * mass_y)._trimmed()
 
@@ -125,7 +126,7 @@ class Blocks:
     def _shares(self) -> list[float]:
         """Of the mean, what each row and those after it have."""
         weights = (self.masses * self._numbers).sum(axis=1)[::-1]
-        return (self.unit * np.cumsum(weights)[::-1] / self.mean).tolist()
+        return [float(share) for share in self.unit * np.cumsum(weights)[::-1] / self.mean]
 
     def balanced(self, mass: np.longdouble, moment: np.longdouble) -> Blocks:
         """The law with that mass and first moment."""
@@ -230,32 +231,15 @@ class Blocks:
         first = min(int(np.searchsorted(np.cumsum(masses), self.cut)), len(masses) - 1)
         base, places = int(rows[first:].min()), self._numbers
         start = max(int(numbers[first]), self.start) >> base  # a coarse row begins before the start
-        fresh, lost, lost_mean = np.zeros_like(self.masses[base:]), 0.0, 0.0
-        for r, row in enumerate(self.masses):
-            gone = (start >> (r - base)) - (self.start >> r) if r >= base else len(row)
+        fresh, lost = np.zeros_like(self.masses[base:]), float(self.masses[:base].sum())
+        lost_mean = self.unit * float((self.masses[:base] * places[:base]).sum())
+        for r, row in enumerate(self.masses[base:]):
+            origin, kept = start >> r, -(-start >> r)  # the row's first point, and the first not before the start
+            gone = min(kept - (self.start >> (base + r)), len(row))
             lost += float(row[:gone].sum())
-            lost_mean += self.unit * float(row[:gone] @ places[r, :gone])
-            if r >= base:
-                fresh[r - base, : len(row) - gone] = row[gone:]
+            lost_mean += self.unit * float(row[:gone] @ places[base + r, :gone])
+            fresh[r, kept - origin : kept - origin + len(row) - gone] = row[gone:]
         return replace(self._without(fresh, lost, lost_mean), unit=self.unit * 2.0**base, start=start)
-
-    @property
-    def _spread_out(self) -> tuple[float, float]:
-        """About the mean and the variance, in units."""
-        numbers = self._numbers
-        mean = float((self.masses * numbers).sum())
-        return mean, float((self.masses * (numbers - mean) ** 2).sum())
-
-    def _log_transforms(self, deviation: float) -> Array:
-        """log E exp(-τ(n - start)/deviation), n a point's number, for every tilt τ, rounded up."""
-        decay = np.exp(-(self._numbers - self.start) / deviation * _TILTS[0])
-        few = decay > 1e-20
-        decay, tilted = decay[few], self.masses[few]
-        rest, sums = float(self.masses.sum() - tilted.sum()), []
-        for _ in _TILTS:
-            tilted = tilted * decay
-            sums.append(float(tilted.sum()))
-        return np.log(np.array(sums) + max(rest, 0.0) * 1e-20 ** np.arange(1, len(sums) + 1)) + 1e-9
 
     def _on_finest_rows(self) -> Blocks:
         """The same law, with what a row has among the points of the row before it there."""
@@ -287,27 +271,6 @@ def power(law: Blocks, count: int) -> Blocks:
             assert total is not None
             return total
         law = law + law
-
-
-def _chernoff(x: Blocks, y: Blocks, numbers: Array) -> Array:
-    """What the sum of two laws can have at most at each of its points (infinity above its mean), by Chernoff's bound.
-
-    Errors of a transform are as large in the lower tail as elsewhere, and would keep a lattice fine where nothing is.
-    Spreads move what is r rows up by less than four of that row's points, and it is half a row, but for four points,
-    away from the start: by at most 4, or 10/columns of the distance of where it goes to (columns ≥ 512).
-    """
-    laws = [x, x] if x is y else [x, y]
-    means, variances = zip(*(law._spread_out for law in laws), strict=True)
-    deviation, start = math.sqrt(sum(variances)), float(numbers[0, 0])
-    logs = sum(law._log_transforms(deviation) for law in ([x] if x is y else laws)) * (2 if x is y else 1)
-    left = numbers < sum(means)
-    n = (numbers[left] - start) * (1 + 10 / numbers.shape[1]) + 4
-    bounds = np.full(len(n), 1e-9)
-    for tilt, log in zip(_TILTS, logs, strict=True):
-        np.minimum(bounds, tilt / deviation * n + log, out=bounds)
-    result = np.full(numbers.shape, np.inf)
-    result[left] = np.exp(bounds)
-    return result
 
 
 def _support(a: Array, b: Array) -> Array:

@@ -40,7 +40,7 @@ from discreet.events import Selected
 __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
-_EVERY = 6  # of the orders of a Rényi curve is asked for its delta
+_EVERY = 4  # of the orders of a Rényi curve is asked for its delta
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 
 
@@ -163,7 +163,7 @@ class Runs:
 
 
 def _chords(account: Account, rises: Array) -> Array:
-    """Delta at log(1 + r), at most: chords between every sixth r, above which it lies, being convex in e^ε; and between
+    """Delta at log(1 + r), at most: chords between every fourth r, above which it lies, being convex in e^ε; and between
     all around one, where those are far apart.
     """
     at = np.sort(rises)

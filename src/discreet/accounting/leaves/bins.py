@@ -79,7 +79,8 @@ def _has_pair(event: ev.Event) -> bool:
 
 @lru_cache(maxsize=8)  # a law of so many bins is costly, and asked for by every view
 def _allocated(event: ev.BallsInBins) -> Allocated:
-    return Allocated(min(event.bins, MOST_BINS), composed_pair(event.event, Adjacency.ADD_REMOVE))
+    pair = composed_pair(event.event, Adjacency.ADD_REMOVE)
+    return Allocated(min(event.bins, MOST_BINS), pair, fewer=event.bins > MOST_BINS)
 
 
 def _pair(event: ev.BallsInBins, adjacency: Adjacency) -> Pair:

@@ -143,9 +143,14 @@ class PLD:
         lows = (_ask_directions(engines, lambda engine: bottom(engine, high)) for engines in self._attained)
         return min(max((low for each in lows for low in each), default=0.0), high), high
 
+    @cached_property
+    def _is_hopeless(self) -> bool:
+        """Whether all is lost, whatever else there is: also where a Gaussian's own shift is beyond floats."""
+        return hopeless(self.resolved) or any(gaussian_mu((part,)) == math.inf for part in self.resolved.parts)
+
     def _exact(self) -> Interval | None:
         """(mu, mu) where plain Gaussians are all there is, infinities where all is lost, None otherwise."""
-        if hopeless(self.resolved):
+        if self._is_hopeless:
             return math.inf, math.inf
         return None if self._gaussian is None else (self._gaussian, self._gaussian)
 
