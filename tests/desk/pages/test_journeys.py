@@ -1,0 +1,103 @@
+"""The journeys of a new user, by the guide alone, in a browser; each counts what somebody has to do.
+
+A step is one command, one page opened, one field filled in or one button pressed.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.desk.desks import free_port
+from tests.desk.pages.conftest import Hospital
+from tests.desk.pages.visitor import Visitor
+
+GUIDE = Path(__file__).parents[3] / "docs" / "tasks" / "run-a-desk.md"
+
+
+def test_an_analyst_comes_from_a_token_to_a_figure_in_six_steps(visitor: Visitor, hospital: Hospital) -> None:
+    _, token = hospital.person()
+    visitor.sign_in(token)  # opens the address, pastes the token, presses the button
+    visitor.click("a.primary")  # "Ask a question": a first one is written already
+    visitor.click("#panel .primary")  # "Go on"
+    visitor.click(".middle .primary")  # "Spend ε and ask"
+    assert visitor.evaluate("document.querySelectorAll('.plot svg .whisker').length") == 5
+    assert visitor.steps == 6
+
+
+def test_an_officer_comes_from_a_link_to_the_verdict_in_three_steps(visitor: Visitor, hospital: Hospital) -> None:
+    kept = hospital.desk.service.ledger.head()
+    visitor.sign_in(hospital.person("officer")[1])
+    assert "May this go on?" in visitor.text().replace("MAY THIS GO ON", "May this go on")
+    assert "Yes, this may go on" in visitor.text()
+    assert visitor.steps == 3
+    visitor.click("nav a[href='/verify']")  # and, against a head that was kept, three more
+    visitor.write("#kept", kept)
+    visitor.click("main form button")
+    assert "the head that you kept is among them" in visitor.text()
+    assert visitor.steps == 6
+
+
+@pytest.mark.slow(sibling="test_an_analyst_comes_from_a_token_to_a_figure_in_six_steps")
+def test_an_owner_comes_from_a_file_to_a_running_desk_in_eleven_steps(chromium: str, tmp_path: Path) -> None:
+    """The guide's own commands, in its order; then the first analyst is added in the browser, and is answered."""
+    text = GUIDE.read_text(encoding="utf-8")
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1].replace('Path("', f'Path("{tmp_path}/'))  # type: ignore[index]
+    commands = re.findall(r"^\$ discreet (desk (?:init|person add|serve).*)$", text, re.MULTILINE)
+    init, add_owner, serve = commands[:3]
+    assert [words.split()[1] for words in (init, add_owner, serve)] == ["init", "person", "serve"]
+    steps = 2  # the file is there; its schema is written
+
+    def run(words: str) -> str:
+        import shlex
+
+        command = [sys.executable, "-m", "discreet", *shlex.split(words)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+
+    run(init)
+    token = re.search(r"desk_\S+", run(add_owner))[0]  # type: ignore[index]
+    steps += 2
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "discreet", *serve.split(), "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert server.stdout is not None
+        assert "the desk answers" in server.stdout.readline()
+        steps += 1
+        visitor = Visitor(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}")
+        try:
+            import time
+
+            for _ in range(200):  # it says where it will answer a moment before it does
+                visitor.open("/sign-in")
+                if visitor.text("h1"):
+                    break
+                time.sleep(0.05)
+            visitor.problems.clear()
+            visitor.steps = 0
+            visitor.sign_in(token)
+            visitor.click("nav a[href='/people']")
+            visitor.write("#name", "ada")
+            visitor.click("button[value=add]")
+            theirs = visitor.text("#token").strip()
+            assert theirs.startswith("desk_")
+            steps += visitor.steps
+            assert steps == 11
+            visitor.forget()
+            visitor.sign_in(theirs, "/data/visits/ask")
+            visitor.click("#panel .primary")
+            visitor.click(".middle .primary")
+            assert "To quote" in visitor.text()
+            visitor.check()
+        finally:
+            visitor.close()
+    finally:
+        server.terminate()
+        server.wait(30)
+        server.stdout.close()
