@@ -107,6 +107,7 @@ def test_without_scripts_everything_works(visitor: Visitor, hospital: Hospital) 
 def test_with_the_keyboard_alone(visitor: Visitor, hospital: Hospital) -> None:
     name, token = hospital.person(epsilon=2.0)
     visitor.open("/")
+    visitor.until("document.activeElement.id === 'token'")
     visitor.call("Input.insertText", text=token)  # the field has the focus
     visitor.press("Enter", loads=True)
     visitor.press("Tab")
