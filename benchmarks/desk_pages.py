@@ -2,8 +2,8 @@
 
     python -m benchmarks.desk_pages [--entries N]
 
-A server of this process on loopback, its ledger filled before it starts. Times are by the clock, and of the processor of
-this process, the browser's part left out; the median of five, after a first visit that is said apart.
+A server of this process on loopback, its ledger filled before it starts. Times are by the clock, and of the processor
+of this process; the median of five, after a first visit that is said apart.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ def visit(desk: Running, token: str, role: str) -> None:
                 times.append(time.perf_counter() - start)
                 cpu.append(time.process_time() - busy)
                 assert reply.status_code == 200, (path, reply.status_code)
-            print(
-                f"{role:8} {path:62} first {1e3 * times[0]:6.0f} ms, then {1e3 * statistics.median(times[1:]):5.0f} ms; "
-                f"processor {1e3 * cpu[0]:6.0f}, {1e3 * statistics.median(cpu[1:]):5.0f} ms"
+            first, rest, busy_first, busy_rest = (
+                1e3 * each for each in (times[0], statistics.median(times[1:]), cpu[0], statistics.median(cpu[1:]))
             )
+            print(f"{role:8} {path:62} first {first:6.0f} ms, then {rest:5.0f} ms; ", end="")
+            print(f"processor {busy_first:6.0f}, {busy_rest:5.0f} ms")
 
 
 def main() -> None:

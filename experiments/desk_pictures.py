@@ -1,4 +1,4 @@
-"""The pictures of the desk's pages, in README and guide: a hospital's desk whose rows are made up, in a real browser.
+"""The pictures of the desk's pages, in README and guide: a hospital's desk of made-up rows, in a real browser.
 
 ``python -m experiments desk_pictures`` needs Chromium or Chrome, and writes ``docs/images/desk-*.png`` with ``--write``,
 otherwise ``build/results/``; ``--quick`` takes the first picture alone. Noise is drawn anew each time.

@@ -6,8 +6,10 @@ A step is one command, one page opened, one field filled in or one button presse
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from tests.desk.desks import free_port
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
+DISCREET = [sys.executable, "-c", "from discreet.cli import main; main()"]
 GUIDE = Path(__file__).parents[3] / "docs" / "tasks" / "run-a-desk.md"
 
 
@@ -53,9 +56,7 @@ def test_an_owner_comes_from_a_file_to_a_running_desk_in_eleven_steps(chromium: 
     steps = 2  # the file is there; its schema is written
 
     def run(words: str) -> str:
-        import shlex
-
-        command = [sys.executable, "-m", "discreet", *shlex.split(words)]
+        command = [*DISCREET, *shlex.split(words)]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
 
     run(init)
@@ -63,7 +64,7 @@ def test_an_owner_comes_from_a_file_to_a_running_desk_in_eleven_steps(chromium: 
     steps += 2
     port = free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "discreet", *serve.split(), "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE,
+        [*DISCREET, *serve.split(), "--port", str(port)], cwd=tmp_path, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     try:
@@ -72,8 +73,6 @@ def test_an_owner_comes_from_a_file_to_a_running_desk_in_eleven_steps(chromium: 
         steps += 1
         visitor = Visitor(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}")
         try:
-            import time
-
             for _ in range(200):  # it says where it will answer a moment before it does
                 visitor.open("/sign-in")
                 if visitor.text("h1"):
