@@ -1,7 +1,7 @@
 """The pictures of the desk's pages, in README and guide: a hospital's desk of made-up rows, in a real browser.
 
-``python -m experiments desk_pictures`` needs Chromium or Chrome, and writes ``docs/images/desk-*.png`` with ``--write``,
-otherwise ``build/results/``; ``--quick`` takes the first picture alone. Noise is drawn anew each time.
+``python -m experiments desk_pictures`` needs Chromium or Chrome, and writes ``docs/images/desk-*.png`` with
+``--write``, otherwise ``build/results/``; ``--quick`` takes the first picture alone. Noise is drawn anew each time.
 """
 
 from __future__ import annotations

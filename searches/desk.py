@@ -27,7 +27,7 @@ from searches._cases import saving
 
 MARK = "ziwkpq"  # in the records, and nowhere else
 NUMBER = 27.182818
-STATUSES = {200, 201, 202, 400, 401, 402, 403, 404, 405, 409, 413, 421, 422, 429, 503}
+STATUSES = {200, 201, 202, 400, 401, 402, 403, 404, 405, 408, 409, 413, 421, 422, 429, 503}
 TELLING = (
     MARK,
     str(NUMBER),
@@ -64,6 +64,28 @@ QUESTIONS = [
         "visits", DeskBudget(epsilon=0.01, delta=1e-9), (BuilderCall("group_by", ("name",)), BuilderCall("count"))
     ),
 ]
+WHOLE = [
+    {"type": "marginals", "sets": [["ward"]]},
+    {"type": "synthesis", "rows": 5},
+    {"type": "fit", "target": "days"},
+]
+QUESTIONS += [
+    DeskQuestion.from_dict(
+        {"version": 1, "operation": {"dataset": "visits", **whole}, "budget": {"epsilon": 0.01, "delta": 1e-9}}
+    )
+    for whole in WHOLE
+]
+BODIES = {
+    "Decision": {"why": "x"},
+    "NewPerson": {
+        "name": "nobody",
+        "role": "analyst",
+        "shares": {"visits": {"epsilon": 1.0, "delta": 1e-9}},
+        "days": 1,
+    },
+    "Days": {"days": 1},
+    "Raise": {"why": "x", "epsilon": 0.5, "delta": 0.0, "person": "analyst0"},
+}
 ASKING = [route for route in ROUTES if route[3].body == "DeskQuestion"]
 OTHERS = [route for route in ROUTES if route not in ASKING and route[0] != "/v1/freeze"]  # after which nothing is asked
 ODD: list[Any] = [
@@ -122,7 +144,7 @@ def request(draw: random.Random, token: str) -> dict[str, Any]:
     path = path.replace("{name}", draw.choice(("visits", "..%2f..", "x" * 300))).replace("{decision}", "approve")
     path = path.replace("{key}", draw.choice(("q1", "%00", "é"))).replace("{number:int}", str(draw.choice((1, 10**30))))
     headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": f"k{draw.getrandbits(64)}"}
-    body = draw.choice(QUESTIONS).to_dict() if about.body != "Decision" else {"why": "x"}
+    body = copy.deepcopy(BODIES.get(about.body or "")) or draw.choice(QUESTIONS).to_dict()
     for _ in range(draw.choice((0, 1, 1, 2, 4))):
         body = change(body, draw) if isinstance(body, dict) and body else body
     content = json.dumps(body).encode()

@@ -279,15 +279,22 @@ DEFENCES = (
     Defence(
         "DNS rebinding",
         "desk/guard.py",
-        'if name.strip("[]") not in self._hosts:',
+        'if _name_of(headers.get(b"host", b"")) not in self._hosts:',
         "if False:",
         "test_server.py::test_a_desk_is_called_by_its_own_names_alone",
     ),
     Defence(
         "other sites",
         "desk/guard.py",
-        'if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):',
-        "if False:",
+        'other = origin is not None and _name_of(origin.partition(b"://")[2]) not in self._hosts',
+        "other = False",
+        "test_server.py::test_a_page_of_another_origin_asks_nothing",
+    ),
+    Defence(
+        "other sites",
+        "desk/guard.py",
+        'if other or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):',
+        "if other:",
         "test_server.py::test_a_page_of_another_site_asks_nothing",
     ),
     Defence(

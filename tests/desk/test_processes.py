@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,7 @@ import httpx
 import pytest
 
 from discreet import cli
-from discreet.desk import connect
+from discreet.desk import DeskError
 from discreet.ledger import Ledger
 from tests.desk.desks import COUNT, free_port, write_desk
 
@@ -60,39 +62,56 @@ def wait_for_port(port: int) -> None:
         assert client.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
 
 
-def test_from_a_file_to_a_colleagues_first_answer(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "visits.csv").write_text("ward,days\n" + "north,10\nsouth,4\n" * 200, encoding="utf-8")
-    (folder / "visits.toml").write_text(
-        '[columns]\nward = { categories = ["north", "south"] }\ndays = { bounds = [0, 30] }\n', encoding="utf-8"
-    )
-    run("desk", "init", "visits", "visits.csv", "--schema", "visits.toml", "--epsilon", "3", "--delta", "1e-6")
-    run("desk", "person", "add", "ada", "--dataset", "visits", "--epsilon", "1", "--delta", "1e-7")
+PAGES = Path(__file__).parents[2] / "docs" / "tasks"
+_BLOCK = re.compile(r"^```(?:\{ \.)?(python|console)(?: \})?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The code of a page of the docs, in its order: what somebody types who has nothing else."""
+    return [(kind, text) for kind, text in _BLOCK.findall((PAGES / page).read_text(encoding="utf-8"))]
+
+
+def follow(blocks: Iterable[tuple[str, str]], names: dict[str, Any], port: int) -> None:
+    """Do what the blocks say, at a desk on this machine."""
+    for kind, text in blocks:
+        here = text.replace("https://desk.example", f"http://127.0.0.1:{port}")
+        if kind == "python":
+            exec(compile(here, "a page", "exec"), names)
+            continue
+        for line in re.findall(r"^\$ (.*)$", here.replace("\\\n", " "), re.MULTILINE):
+            words = shlex.split(line)
+            if words[0] == "discreet":
+                run(*words[1:])
+
+
+def test_from_a_file_to_a_colleagues_first_answer_by_the_docs_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, analyst, port = blocks("run-a-desk.md"), blocks("ask-at-a-desk.md"), free_port()
+    serve = next(place for place, (_, text) in enumerate(owner) if text.startswith("$ discreet desk serve"))
+    follow(owner[:serve], {}, port)
     token = capsys.readouterr().out.split("shown this once: ")[1].split()[0]
-    port = free_port()
+    monkeypatch.setenv("DISCREET_DESK_TOKEN", token)
+    names: dict[str, Any] = {}
     with process(folder, port):
         wait_for_port(port)
-        with connect(f"http://127.0.0.1:{port}", token) as desk:
-            answer = desk.table("visits").group_by("ward").mean("days").release(epsilon=0.5, label="stay by ward")
-        assert answer.value["ward"].to_list() == ["north", "south"]
-        os.environ["DISCREET_DESK_TOKEN"] = token
-        try:
-            sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
-            asking = ("query", "visits", "--desk", f"http://127.0.0.1:{port}", "--sql", sql, "--epsilon", "0.2")
-            run(*asking, "--explain")
-            assert "cost" in capsys.readouterr().out
-            run(*asking, "--out", "n.csv")
-            assert "entry 4 of the desk's ledger" in capsys.readouterr().out
-        finally:
-            del os.environ["DISCREET_DESK_TOKEN"]
+        follow(analyst, names, port)
+        assert names["answer"].value["ward"].to_list() == ["north", "south"]
+        assert "of the desk's ledger" in capsys.readouterr().out
         with pytest.raises(SystemExit):  # a second server would take the first one's questions for interrupted ones
             cli.main(["desk", "serve", "--port", str(free_port())])
         assert "Another server runs this desk" in capsys.readouterr().err
-    assert (folder / "n.csv").read_text(encoding="utf-8").startswith("ward,n,n_low,n_high")
+        follow(owner[serve + 1 :], {}, port)
+        shown = capsys.readouterr().out
+        assert "frozen" in shown
+        assert "of ada is taken back" in shown
+        with pytest.raises(DeskError, match="token"):
+            names["desk"].about()
+        names["desk"].close()
     with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
-        assert [entry.label for entry in ledger.book("visits/ada").entries() if entry.kind == "charge"] == [
-            "stay by ward",
-            sql,
-        ]
+        labels = [entry.label for entry in ledger.book("visits/ada").entries() if entry.kind == "charge"]
+    assert labels[0] == "stay by ward"
+    assert len(labels) == 4
 
 
 def test_what_a_desk_needs_is_asked_for_in_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -267,6 +267,7 @@ def step(call: str, *args: Any, **options: Any) -> dict[str, Any]:
         {"operation": step("quantile", "age", "x")},
         {"operation": step("histogram", "age", [[1]])},
         {"operation": step("totals", 7)},
+        {"operation": {"type": "sql", "dataset": "p", "sql": f"SELECT {', '.join(['SUM(age)'] * 201)} FROM p"}},
     ],
 )
 def test_what_is_no_question_is_refused_in_words(change: dict[str, Any]) -> None:
@@ -284,6 +285,8 @@ def test_what_is_no_question_is_refused_in_words(change: dict[str, Any]) -> None
         (b'{"a": NaN}', "NaN"),
         (b'{"a": Infinity}', "Infinity"),
         (b'{"a": 1, "a": 2}', "twice"),
+        (b'{"a": 1e400}', "1.8e308"),
+        (b'{"a": -1.0e999999}', "1.8e308"),
         (b'{"a": 1' + b"0" * 30 + b"}", "digits"),
         (b'{"a": ' + b"[" * DEEPEST + b"]" * DEEPEST + b"}", "nested"),
         (b'{"a": "' + b"x" * LONGEST + b'"}', "bytes"),

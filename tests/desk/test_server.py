@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from dataclasses import replace
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
+from discreet.desk import guard
 from discreet.desk.errors import NOT_THERE
 from discreet.desk.json_text import LONGEST
 from discreet.desk.server import PUBLIC, ROUTES, application
@@ -175,6 +177,30 @@ def test_a_page_of_another_site_asks_nothing(desk: Running, site: str) -> None:
     reply = client.post("/v1/releases", json=COUNT.to_dict(), headers={"Idempotency-Key": "q", "Sec-Fetch-Site": site})
     assert reply.status_code == 403
     assert desk.service.ledger.book(f"visits/{name}").spent().entries == 0
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost.evil.example", "", "file://"])
+def test_a_page_of_another_origin_asks_nothing(desk: Running, origin: str) -> None:
+    """Of a browser that does not say from which site it comes."""
+    client = desk.client()
+    assert client.get("/v1/desk", headers={"Origin": origin}).status_code == 403
+    assert client.get("/v1/desk", headers={"Origin": "https://LOCALHOST:8443"}).status_code == 200
+
+
+def test_a_request_that_is_sent_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold one of so many connections."""
+    sent: list[Any] = []
+
+    async def never() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    monkeypatch.setattr(guard, "SLOWEST", 0.0)
+    scope = {"type": "http", "method": "POST", "path": "/v1/releases", "headers": [(b"host", b"localhost")]}
+    asyncio.run(guard.Guard(None, ("localhost",), guard.Metrics(), log=False)(scope, never, send))
+    assert sent[0]["status"] == 408
 
 
 def test_a_cookie_is_no_token(desk: Running) -> None:

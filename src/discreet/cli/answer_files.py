@@ -15,6 +15,7 @@ from typing import Any
 __all__ = ["ENDINGS", "KeptQuestion", "check_ending", "folder_beside", "keep", "kept_answer", "write"]
 
 ENDINGS = (".csv", ".parquet", ".json", ".html")
+_FORMULA = r"^[=+\-@\t\r]"  # a text that begins so is one to a spreadsheet, whoever wrote it
 _PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
 <style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui;margin:2rem;max-width:60rem}}
 td,th{{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #8886}}code{{overflow-wrap:anywhere}}</style>
@@ -62,7 +63,9 @@ def write(frame: Any, facts: dict[str, Any], notes: list[str], file: Path) -> No
 
             lists = [name for name, kind in frame.schema.items() if isinstance(kind, (pl.List, pl.Array))]
             texts = [pl.Series(name, [json.dumps(value) for value in frame[name].to_list()]) for name in lists]
-            frame.with_columns(texts).write_csv(file)
+            words = pl.col(pl.String)
+            plain = pl.when(words.str.contains(_FORMULA)).then("'" + words).otherwise(words).name.keep()
+            frame.with_columns(plain).with_columns(texts).write_csv(file)
         case ".parquet":
             frame.write_parquet(file)
         case ".json":

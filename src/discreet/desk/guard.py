@@ -6,6 +6,7 @@ refused all the same, and so is a name that the owner did not list (DNS rebindin
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections import Counter
@@ -24,6 +25,7 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+SLOWEST = 20.0  # seconds for a request's body: whoever sends it slower holds a connection that others need
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
 _Send = Callable[[_Message], Awaitable[None]]
@@ -71,7 +73,10 @@ class Guard:
 
         try:
             self._check(scope)
-            body = await _read(receive)
+            body = await asyncio.wait_for(_read(receive), SLOWEST)
+        except TimeoutError:
+            await _reply(send_marked, Refusal(408, "too_slow", f"A request is sent within {SLOWEST:g} seconds."))
+            return
         except Refusal as refusal:
             await _reply(send_marked, refusal)
             return
@@ -85,13 +90,12 @@ class Guard:
 
     def _check(self, scope: Any) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
-        host = headers.get(b"host", b"").decode("latin-1").casefold()
-        name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
-        if name.strip("[]") not in self._hosts:
+        if _name_of(headers.get(b"host", b"")) not in self._hosts:
             raise Refusal(421, "wrong_host", "This desk is not called by that name: its owner lists its hosts.")
-        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin") and not _follows_link(
-            scope, headers
-        ):
+        origin = headers.get(b"origin")  # of a browser that does not say the other yet
+        other = origin is not None and _name_of(origin.partition(b"://")[2]) not in self._hosts
+        elsewhere = headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin")
+        if other or (elsewhere and not _follows_link(scope, headers)):
             raise Refusal(403, "cross_site", "A page of another site may not ask here.")
 
     def _note(self, scope: Any, status: int) -> None:
@@ -104,6 +108,13 @@ class Guard:
             facts = {"at": at, "method": scope["method"], "route": route, "status": status}
             who = {name: scope[f"desk_{name}"] for name in ("person", "failure") if f"desk_{name}" in scope}
             print(json.dumps(facts | who), file=sys.stderr, flush=True)
+
+
+def _name_of(host: bytes) -> str:
+    """A host without its port."""
+    text = host.decode("latin-1").casefold()
+    name = text[: text.index("]") + 1] if text.startswith("[") and "]" in text else text.partition(":")[0]
+    return name.strip("[]")
 
 
 def _follows_link(scope: Any, headers: Mapping[bytes, bytes]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
 __all__ = ["LONGEST", "canonical", "read_object"]
@@ -23,7 +24,9 @@ def read_object(text: bytes) -> dict[str, Any]:
     if _depth(text) > DEEPEST:
         raise ValueError(f"The request is nested more than {DEEPEST} deep.")
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_int=_whole, object_pairs_hook=_unique)
+        value = json.loads(
+            text, parse_constant=_refuse, parse_int=_whole, parse_float=_finite, object_pairs_hook=_unique
+        )
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         raise ValueError("The request is not JSON in UTF-8.") from None
     if not isinstance(value, dict):
@@ -56,6 +59,13 @@ def _whole(digits: str) -> int:
     if len(digits) > _DIGITS:
         raise ValueError(f"The request has a whole number of more than {_DIGITS} digits.")
     return int(digits)
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("The request has a number beyond 1.8e308.")
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

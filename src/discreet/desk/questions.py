@@ -52,6 +52,7 @@ OF_QUERIES = dict.fromkeys((*AGGREGATES, "totals", "order_by", "limit"))
 MOST_STEPS = 200
 MOST_NUMBERS = 200_000  # in an answer, which is kept as text
 LONGEST_SQL = 20_000  # characters: reading them takes the time of everybody
+MOST_BRACKETS = 200  # in SQL, one for each aggregate at least: 700 of those took twenty seconds to price
 _FAILURES = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError, AssertionError)
 _UNREADABLE = "The question cannot be built: check the names and kinds of its arguments."
 
@@ -257,6 +258,8 @@ def _read_operation(wire: Any) -> dict[str, Any]:
         case {"type": "sql", "dataset": str(dataset), "sql": str(sql), **rest} if not rest:
             if not is_whole_text(sql) or len(sql) > LONGEST_SQL:
                 raise ValueError(f"sql must be whole characters, at most {LONGEST_SQL:,}: longer lists go by is_in().")
+            if sql.count("(") > MOST_BRACKETS:
+                raise ValueError(f"sql has more than {MOST_BRACKETS} brackets: ask in several questions.")
             return {"dataset": dataset, "sql": sql}
         case {"type": "table", "dataset": str(dataset), "steps": list(steps), **rest} if not rest:
             if len(steps) > MOST_STEPS:

@@ -27,8 +27,8 @@ LOOK = """(() => {
 })()"""
 PAGES = {
     "analyst": ("/", "/data/visits", "/data/visits/ask", "/answers/look-1", "/answers/look-3", "/history",
-                "/compare?key=look-1&key=look-2", "/planner?plan=questions&count=50&epsilon=0.05&delta=1e-6", "/nothing",
-                "/data/visits/ask?sql=SELECT+dayz+FROM+visits"),
+                "/compare?key=look-1&key=look-2", "/planner?plan=questions&count=50&epsilon=0.05&delta=1e-6",
+                "/nothing", "/data/visits/ask?sql=SELECT+dayz+FROM+visits"),
     "owner": ("/", "/requests", "/people", "/spending", "/checklist"),
     "officer": ("/", "/ledger", "/verify", "/hazards/visits", "/ledger?words=nothing-of-the-kind"),
 }  # fmt: skip
@@ -40,7 +40,7 @@ def tokens(hospital: Hospital) -> dict[str, str]:
     """People at a desk where something has happened."""
     found = {}
     for role in PAGES:
-        name, found[role] = hospital.person(role)
+        _, found[role] = hospital.person(role)
         if role == "analyst":
             client = hospital.desk.with_token(found[role])
             client.headers["Origin"] = hospital.desk.url
