@@ -75,6 +75,7 @@ def main(quick: bool = False) -> None:
             visitor.dark(dark)
             visitor.resize(width, 844)
             visitor.open(path)
+            visitor.until("!document.querySelector('[hx-trigger=load], .htmx-request')")  # what comes after the paint
             target = _results.place_of("images", f"desk-{title}.png")
             visitor.screenshot(target)
             _results.tell(target)
