@@ -14,6 +14,7 @@ from discreet.desk.json_text import DEEPEST, LONGEST, read_object
 from discreet.desk.public_tables import empty_table, made_up_table
 from discreet.desk.questions import MOST_STEPS, BuilderCall, DeskBudget, DeskQuestion
 from discreet.tables import case, col
+from discreet.tables.query import TableQuery
 
 SCHEMA = {
     "unit": "person",
@@ -295,3 +296,13 @@ def test_what_is_no_question_is_refused_in_words(change: dict[str, Any]) -> None
 def test_json_of_strangers_is_bounded(text: bytes, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         read_object(text)
+
+
+@pytest.mark.parametrize("call", ["release", "operation", "explain", "__class__", "rows", "_repr_html_"])
+def test_a_step_calls_nothing_but_the_builder(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """A method that reads would read before the charge, whatever is made of what it gives."""
+    monkeypatch.setattr(TableQuery, "release", lambda *_, **__: pytest.fail("this was released"))
+    steps = [{"call": "count", "args": [], "options": {}}, {"call": call, "args": [1.0], "options": {}}]
+    asked = {"type": "table", "dataset": "people", "steps": steps}
+    with pytest.raises(ValueError, match="call is"):
+        DeskQuestion.from_dict({"version": 1, "operation": asked, "budget": {"epsilon": 1.0}}).operation(table())

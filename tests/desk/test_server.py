@@ -26,7 +26,7 @@ BODIES: dict[str | None, Any] = {
     "Decision": {"why": ""},
     "NewPerson": {"name": "described", "role": "analyst", "shares": {"visits": {"epsilon": 1.0}}},
     "Days": {"days": 1},
-    "Raise": {"why": "described", "epsilon": 0.1},
+    "Raise": {"why": "described", "epsilon": 0.1, "person": "nobody"},
     None: None,
 }
 VALUES = {"name": "visits", "key": "none", "number:int": "999", "decision": "approve"}

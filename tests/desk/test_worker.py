@@ -195,8 +195,9 @@ def test_a_question_beyond_the_deadline_is_ended(desk: Running) -> None:
     """A deadline that has passed at once: the worker is ended, and another one answers the next."""
     job = Job(COUNT.to_dict(), lambda wanted: True, 0.0)
     desk.service.workers.put(job)
-    assert job.outcome.result(60) is None
+    outcome = job.outcome.result(60)
     job.done.set()
+    assert outcome is None
     assert ask(desk.client(), COUNT, "next").json()["state"] == "answered"
 
 
