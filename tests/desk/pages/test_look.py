@@ -19,20 +19,20 @@ from tests.desk.pages.visitor import Visitor
 AXE = (Path(__file__).parent / "axe-4.14.0.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 LOOK = """(() => {
-  const edge = document.documentElement.clientWidth + 0.5;
-  const wide = [...document.querySelectorAll('body *')].filter(e => !e.closest('svg, .scroll, pre, .made-up, .sr, .skip') &&
-    !e.matches('.sr, .skip') && e.getBoundingClientRect().right > edge).map(e => e.tagName + '.' + e.className);
-  return {scroll: document.documentElement.scrollWidth - window.innerWidth, wide, h1: document.querySelectorAll('h1').length,
-          title: document.title};
+  const edge = document.documentElement.clientWidth + 0.5, apart = 'svg, .scroll, pre, .made-up, .sr, .skip';
+  const wide = [...document.querySelectorAll('body *')].filter(e => !e.closest(apart) &&
+    e.getBoundingClientRect().right > edge).map(e => e.tagName + '.' + e.className);
+  return {scroll: document.documentElement.scrollWidth - window.innerWidth, wide,
+          h1: document.querySelectorAll('h1').length, title: document.title};
 })()"""
 PAGES = {
     "analyst": ("/", "/data/visits", "/data/visits/ask", "/answers/look-1", "/answers/look-3", "/history",
-                "/compare?key=look-1&key=look-2", "/planner?plan=questions&count=50&epsilon=0.05&delta=1e-6", "/nothing",
-                "/data/visits/ask?sql=SELECT+dayz+FROM+visits"),
+                "/compare?key=look-1&key=look-2", "/planner?plan=questions&count=50&epsilon=0.05&delta=1e-6",
+                "/nothing", "/data/visits/ask?sql=SELECT+dayz+FROM+visits"),
     "owner": ("/", "/requests", "/people", "/spending", "/checklist"),
     "officer": ("/", "/ledger", "/verify", "/hazards/visits", "/ledger?words=nothing-of-the-kind"),
 }  # fmt: skip
-FEW = {"analyst": ("/", "/data/visits/ask", "/answers/look-1"), "owner": ("/requests",), "officer": ("/ledger",)}
+FEW = {"analyst": ("/data/visits/ask",), "owner": ("/requests",)}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def tokens(hospital: Hospital) -> dict[str, str]:
     """People at a desk where something has happened."""
     found = {}
     for role in PAGES:
-        name, found[role] = hospital.person(role)
+        _, found[role] = hospital.person(role)
         if role == "analyst":
             client = hospital.desk.with_token(found[role])
             client.headers["Origin"] = hospital.desk.url
@@ -97,7 +97,7 @@ def test_a_fault_is_found(visitor: Visitor, hospital: Hospital) -> None:
         p.textContent = 'pale'; p.style.color = '#ccc'; p.style.width = '3000px';
         document.querySelector('main').append(p); })()""")
     found = {line.partition(":")[0] for line in violations(visitor)}
-    assert {"label", "color-contrast"} <= found
+    assert {"label-title-only", "color-contrast"} <= found
     assert visitor.evaluate(LOOK)["scroll"] > 0
 
 

@@ -4,7 +4,7 @@ They stand on the services of the desk and add no second way to charge: what a p
 ``Service.release`` with a key, as a client's question does. They are made on the server, of templates that escape
 everything; each form works without JavaScript; nothing is fetched from elsewhere.
 
-Decision 575.
+Decision 580.
 """
 
 from __future__ import annotations

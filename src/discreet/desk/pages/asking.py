@@ -75,7 +75,7 @@ def ask(visit: Visit) -> Response:
     dataset = visit.service.dataset(visit.person, name)
     sub_book(visit.service.ledger, dataset, visit.person.name)  # who has no part of it is told so here
     if visit.request.method == "GET":
-        return _show(visit, _first(visit, name))
+        return _show(visit, _first(visit, name), cold=("made up", name) not in visit.desk.made)
     problem, form = "", _first(visit, name)
     try:
         form = AskForm.read(name, visit.form)
@@ -125,7 +125,8 @@ def _done(visit: Visit, form: AskForm, what: str) -> AskForm:
     raise Refusal(422, "invalid", "The page has no such button.")
 
 
-def _show(visit: Visit, form: AskForm, problem: str = "") -> Response:
+def _show(visit: Visit, form: AskForm, problem: str = "", *, cold: bool = False) -> Response:
+    """The page; the first rehearsal after a start takes a second, and is fetched after the first paint."""
     service, name = visit.service, form.dataset
     dataset = service.configuration.datasets[name]
     book = service.book(dataset, visit.person.name)
@@ -146,7 +147,8 @@ def _show(visit: Visit, form: AskForm, problem: str = "") -> Response:
         small=SMALL,
         large=LARGE,
         delta=book.limit[1],
-        **_known(visit, form, problem),
+        cold=cold,
+        **_known(visit, form, problem, rehearse=not cold),
     )
 
 

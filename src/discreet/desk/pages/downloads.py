@@ -50,8 +50,8 @@ def _json(asking: Asking, url: str) -> bytes:
 def notebook_cell(asking: Asking, url: str) -> str:
     """Python that gets the same answer again through the client, for nothing."""
     question: Mapping[str, Any] = asking.question
-    sql = question["operation"].get("sql")
-    asked = "".join(f"# {line}\n" for line in (sql or json.dumps(question["operation"]["steps"])).splitlines())
+    operation = question["operation"]
+    asked = "".join(f"# {line}\n" for line in (operation.get("sql") or json.dumps(operation)).splitlines())
     return (
         "import os\n\nimport discreet as dp\n\n"
         f"desk = dp.desk.connect({url!r}, os.environ['DISCREET_DESK_TOKEN'])\n"

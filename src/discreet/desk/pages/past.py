@@ -70,7 +70,7 @@ def compare(visit: Visit) -> Response:
     """Two answers beside each other: what both say, and whether their intervals meet."""
     keys = [visit.query.text("a"), visit.query.text("b")]
     if not all(keys) and (chosen := visit.query.texts("key")):
-        keys = (chosen + ["", ""])[:2]
+        keys = [*chosen, "", ""][:2]
     if not all(keys) or len(visit.query.texts("key")) > 2:
         raise Refusal(422, "invalid", "Two answers are compared: choose two in your history.")
     both = [own_question(visit, key) for key in keys]

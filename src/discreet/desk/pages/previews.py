@@ -69,8 +69,8 @@ def preview(service: Service, person: Person, question: DeskQuestion, made_up: M
     try:
         operation = service.operation(question)
         explanation = operation.explain()
-    except Refusal as refusal:
-        return _mistake(refusal.message, question.sql or "")
+    except Refusal as refused:
+        return _mistake(refused.message, question.sql or "")
     except (ValueError, DiscreetError) as error:
         return _mistake(str(error), question.sql or "")
     book, whole = service.book(dataset, person.name), service.books[dataset.name]

@@ -21,7 +21,7 @@
   }
 
   function complete(area, list, choices) {
-    const close = () => { list.hidden = true; area.setAttribute("aria-expanded", "false"); area.removeAttribute("aria-activedescendant"); };
+    const close = () => { list.hidden = true; area.removeAttribute("aria-activedescendant"); };
     const word = () => (/[\p{L}\d_]+$/u.exec(area.value.slice(0, area.selectionStart)) || [""])[0];
     const take = (item) => {
       const begun = word().length;
@@ -50,7 +50,6 @@
         return item;
       }));
       list.hidden = false;
-      area.setAttribute("aria-expanded", "true");
       mark(list.firstChild);
     };
     area.addEventListener("input", (event) => { if (event.inputType) open(); });
@@ -91,7 +90,7 @@
       Object.assign(list, { className: "names", id: "names", hidden: true });
       list.setAttribute("role", "listbox");
       list.setAttribute("aria-label", "Public names");
-      for (const [key, value] of [["role", "combobox"], ["aria-autocomplete", "list"], ["aria-controls", "names"], ["aria-expanded", "false"]]) area.setAttribute(key, value);
+      for (const [key, value] of [["aria-autocomplete", "list"], ["aria-controls", "names"]]) area.setAttribute(key, value);
       editor.append(pre, list);
       editor.classList.add("lit");
       const again = () => paint(area, pre, names);
