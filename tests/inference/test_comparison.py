@@ -88,3 +88,29 @@ def test_a_warning_comes_before_the_charge():
 def test_public_mistakes_are_named(columns, options, said):
     with pytest.raises(ValueError, match=said):
         compare(ROWS, *columns, schema=FACTS, epsilon=1.0, **options)
+
+
+def test_a_table_compares_its_own_columns(tmp_path):
+    """The same answer as of the file it was opened from; of a unit one row, and the unit is charged."""
+    facts = Schema(arm=Categories(["new", "old"]), days=Bounded(0, 30))
+    rows = pl.DataFrame({"who": list(range(1200)), "arm": ["new", "old"] * 600, "days": [7, 9] * 600})
+    rows.write_csv(tmp_path / "visits.csv")
+    for source in (rows, str(tmp_path / "visits.csv")):
+        visits = dp.table(source, schema=facts, unit="who")
+        answer = visits.compare("arm", "days", epsilon=1.0, rng=1)
+        usual = compare(source, "arm", "days", schema=Declaration(facts, unit="who"), epsilon=1.0, rng=1)
+        assert (answer.value, answer.event, answer.unit) == (usual.value, usual.event, "who")
+        assert visits.compare("arm", "days", test="mann-whitney", epsilon=1.0, rng=1).p_value < 0.001
+        with pytest.raises(ValueError, match="not declared"):
+            visits.compare("arm", "hours", epsilon=1.0)
+        with pytest.raises(ValueError, match="filtered"):
+            visits.filter(dp.tables.col("days") > 3).compare("arm", "days", epsilon=1.0)
+
+
+def test_rows_without_an_order_are_not_compared():
+    """Of a unit the first row counts, and a relation of DuckDB has none that is its own."""
+    duckdb = pytest.importorskip("duckdb")
+    facts = Schema(arm=Categories(["new", "old"]), days=Bounded(0, 30))
+    relation = duckdb.connect().sql("SELECT 1 AS who, 'new' AS arm, 7 AS days")
+    with pytest.raises(ValueError, match="no order"):
+        dp.table(relation, schema=facts, unit="who").compare("arm", "days", epsilon=1.0)

@@ -19,6 +19,7 @@ import pytest
 import discreet as dp
 from discreet import events
 from discreet.adjacency import Adjacency
+from discreet.inference import welch
 from discreet.ledger import Book, Ledger, pricing, tree
 from discreet.ledger.amounts import exact
 from discreet.ledger.terms import Terms
@@ -175,6 +176,20 @@ def test_findings_stand_beside_what_they_cost(book: Book) -> None:
     identifiers = [part.split('"')[0] for part in html.split(' id="')[1:]]
     assert len(identifiers) == len(set(identifiers))
     assert "What was learnt" not in report(book).html()
+
+
+def test_released_tests_stand_in_the_report_as_a_forest_plot(book: Book) -> None:
+    seen = welch([9.0, 8.0] * 300, [7.0, 6.0] * 300, bounds=(0, 30), epsilon=1.0, rng=1)
+    hidden = welch([9.0], [7.0], bounds=(0, 30), epsilon=1.0, rng=1)
+    found = Finding.of_tests("Stay", {"new ward": seen, "tiny": hidden}, caption="Days in hospital.")
+    assert found.labels == ("new ward",)
+    assert found.values[0] - found.errors[0] <= seen.interval[0] < seen.interval[1] <= found.values[0] + found.errors[0]
+    assert found.axis == "difference of means, first less second"
+    assert "95 % intervals" in found.caption
+    assert "tiny: no interval, p = 1" in found.caption
+    assert "new ward: p = 0.0001" in report(book, findings=[found]).html()
+    with pytest.raises(ValueError, match="nothing to draw"):
+        Finding.of_tests("Stay", {"tiny": hidden})
 
 
 @pytest.mark.parametrize(
