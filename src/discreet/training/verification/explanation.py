@@ -89,7 +89,8 @@ def _first_difference(runs: SingleRecordRuns, row: int, reading: StepReading) ->
         for (where, *whole), (_, *one) in zip(together, alone, strict=True):
             if where == "loss":
                 whole[1] = [x * scale for x in whole[1]]
-                if any(not x.dim() for x in whole[1]):  # the model returns its loss
+                # the model returns its loss, or a lone record has none, as where it is divided by a spread
+                if any(not x.dim() for x in whole[1]) or not all(bool(torch.isfinite(y).all()) for y in one[1]):
                     return where
             given, gave = (
                 [_differs(x, y, row, records) for x, y in zip(*both, strict=True)]
