@@ -163,8 +163,8 @@ class Runs:
 
 
 def _chords(account: Account, rises: Array) -> Array:
-    """Delta at log(1 + r), at most: chords between every fourth r, above which it lies, being convex in e^ε; and between
-    all around one, where those are far apart.
+    """Delta at log(1 + r), at most: chords between every fourth r, above which it lies, being convex in e^ε; and
+    between all around one, where those are far apart.
     """
     at = np.sort(rises)
     far, last = (at > 0.3) & (at < 5.0), np.arange(len(at)) == len(at) - 1
