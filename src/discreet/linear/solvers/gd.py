@@ -33,7 +33,7 @@ near its limit, that is where the signal is strong and T steps of 1/L would not 
 Reference: Bassily, Smith and Thakurta (2014); for the account, Dong, Roth and Su (2022), Corollary 3.3; boosting on
 noisy second moments, Tang, Aydore, Kearns, Rho, Roth, Wang, Wang and Wu (2023).
 
-Decisions 68, 107, 382 and 383.
+Decisions 68, 107, 382, 383 and 389.
 """
 
 from __future__ import annotations
