@@ -44,6 +44,7 @@ def test_every_picture_is_made_by_a_command():
     made = {"frontier", *re.findall(r"figure\(\s*\"([\w-]+)\"", sources), *re.findall(r"([\w-]+)\.png", sources)}
     made |= {f"course-{name}" for name in re.findall(r"draw\(\s*\"(\w+)\"", sources)}
     made |= {f"pate-digits-{epsilon}" for epsilon in (1, 10)}
+    made |= {f"desk-{name}" for name in re.findall(r"\(\"\w+\", \"([\w-]+)\", \"/", sources)}
     assert [path.name for path in (ROOT / "docs" / "images").iterdir() if path.stem not in made] == []
 
 

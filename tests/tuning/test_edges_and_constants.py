@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.encoding.rowwise import row_answers
 from discreet.tuning.runs import _pieces
-from discreet.tuning.scores import Total, entries, squared_errors
+from discreet.tuning.scores import Total, squared_errors
 from tests.frozen import unfrozen
 
 
@@ -26,9 +27,9 @@ def test_a_score_of_a_sum_is_stated_by_name():
         Total(len, (0.0, 1.0), epsilon=1.0)
 
 
-def test_entries_of_a_list_a_column_and_a_table_of_one_are_the_same():
+def test_answers_of_a_list_a_column_and_a_table_of_one_are_the_same():
     for values in ([1, 2], np.array([1, 2]), np.array([[1], [2]])):
-        assert entries(values) == [1, 2]
+        assert row_answers(values) == [1, 2]
 
 
 def test_squared_errors_are_relative_to_the_width_of_the_bounds():

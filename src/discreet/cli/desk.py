@@ -34,7 +34,7 @@ EXAMPLES = {
     "thaw": "discreet desk thaw",
     "same-population": 'discreet desk same-population visits --why "a column was renamed"',
     "add": "discreet desk person add ada --dataset visits --epsilon 1 --delta 1e-7",
-    "raise": 'discreet desk raise visits --person ada --epsilon 0.5 --why "a second year of data"',
+    "raise": 'discreet desk raise visits --person ada --epsilon 0.5 --why "a second year"',
     "new": "discreet desk token new ada",
     "revoke": "discreet desk token revoke ada",
 }
@@ -75,6 +75,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 File = Annotated[Path, typer.Option("--config", metavar="FILE", help="The desk's configuration.", show_default=True)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The question, as 'discreet desk requests' numbers it.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, which is kept.", show_default=False)]
+Days = Annotated[float, typer.Option("--days", help="After which the token expires.")]
 Who = Annotated[str, typer.Argument(metavar="PERSON", help="Who it is.")]
 DEFAULT = Path("desk.toml")
 
@@ -231,7 +232,7 @@ def add(
     ] = None,
     epsilon: Annotated[float | None, epsilon_option("What they may spend on each.")] = None,
     delta: Annotated[float, delta_option("What they may spend on each.")] = 0.0,
-    days: Annotated[float, typer.Option("--days", help="After which the token expires.")] = 90.0,
+    days: Days = 90.0,
     config: File = DEFAULT,
 ) -> None:
     """Add a person: a sub-book for each data set, and a token, which is shown once."""
@@ -254,7 +255,7 @@ def _show(name: str, token: str) -> None:
 @command("new", token_app)
 def new(
     name: Who,
-    days: Annotated[float, typer.Option("--days", help="After which the token expires.")] = 90.0,
+    days: Days = 90.0,
     config: File = DEFAULT,
 ) -> None:
     """Print one more token of a person: for one that was lost, or expires."""

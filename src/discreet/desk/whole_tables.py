@@ -18,6 +18,7 @@ from discreet.desk.databases import DatabaseTable
 from discreet.encoding.encoder import Encoder, one_row_note
 from discreet.errors import whole
 from discreet.events import Event
+from discreet.random import as_rng
 from discreet.release import ONE_RECORD, Enforced, Release
 from discreet.schema import Categories, Declaration
 
@@ -94,7 +95,7 @@ class _Marginals:
 
     def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[Any]]:
         """Refuse what types tell; read nothing."""
-        read = Encoder(self.declared, self.asked.columns).prepare(data)
+        read, source = Encoder(self.declared, self.asked.columns).prepare(data), as_rng(rng)
 
         def run() -> Release[Any]:
             rows, shape = read(), self.query.workload.shape
@@ -102,7 +103,7 @@ class _Marginals:
             codes = [np.where(own < 0, size - 1, own) for own, size in zip(columns, shape, strict=True)]
             places = np.ravel_multi_index(codes, shape)
             histogram = np.bincount(places, minlength=math.prod(shape)).reshape(shape)
-            return self.query.release(histogram, rng)
+            return self.query.release(histogram, source)
 
         return run
 
@@ -217,7 +218,7 @@ def _epsilon_and_delta(budget: _Budget) -> tuple[float, float]:
 def _polars(frame: Any) -> pl.DataFrame:
     import polars as pl
 
-    return frame if isinstance(frame, pl.DataFrame) else pl.from_arrow(frame)  # type: ignore[return-value]
+    return pl.DataFrame(frame)
 
 
 def _coefficients(model: Any) -> pl.DataFrame:

@@ -82,11 +82,11 @@ class _Scales(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """Whitened features, the time spent in each piece (as a part of it) and the piece of the event (-1: none)."""
+    """Whitened features, the time spent in each piece (as a part of it), the piece that the event ended (-1: none)."""
 
     rows: Array
     spent: Array
-    event: Any
+    ended: Any
     baseline: Baseline
     longest: float  # of the rows
     quiet: float  # C² is at least this
@@ -110,7 +110,7 @@ class Lives:
         scales = self._scales(weights)
         norms = np.sqrt(np.einsum("ij,ij->i", self.rows, self.rows))
         counts = self._weights(full, norms, scales)
-        seen = self.event[:, None] == np.arange(pieces)
+        seen = self.ended[:, None] == np.arange(pieces)
         expected = full * self.spent
         left = (expected - seen) * counts[:, None]
         pulls = np.column_stack([left * stretch, self.rows * left.sum(axis=1, keepdims=True)]) / scales.radius

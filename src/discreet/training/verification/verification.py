@@ -203,12 +203,16 @@ class StepVerification(Subscriber):
         """The step begins: write nothing down any more, and say once that there are no gradients before it."""
         if self._batch is None or self._batch.tape.finished:
             return
-        self._batch.tape.finish()
-        self._clipped.watch.listen(None)
-        sweep()
+        self._finish(self._batch)
         if self._batch.tape.gradients_read and not self._warned:
             self._warned = True
             warn_of_gradients()
+
+    def _finish(self, batch: _Batch) -> None:
+        """Write nothing down any more. Says nothing: a loop that an error ended is left while rubbish is collected."""
+        batch.tape.finish()
+        self._clipped.watch.listen(None)
+        sweep()
 
     def before_sum(self) -> None:
         """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
@@ -276,7 +280,8 @@ class StepVerification(Subscriber):
             self._late = [name for x in self._after.written if (name := self._tensors.name_of(x)) is not None]
             self._after = None
         if self._batch is not None:
-            self.stop()
+            if not self._batch.tape.finished:
+                self._finish(self._batch)
             large, self._batch = self._batch.tape.large, None
             if large:
                 return_freed_memory()
