@@ -274,3 +274,15 @@ def test_a_reader_of_a_charge_opens_a_dozen_files() -> None:
     prepare = JOURNEYS["ledger charge"]
     prepare()()  # loads what it needs
     assert 5 < len(walk(prepare()).files) <= 12
+
+
+def test_a_step_of_training_passes_the_files_that_the_page_names() -> None:
+    pytest.importorskip("torch")
+    from checks.journeys import JOURNEYS, walk
+
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## A step of training")[1].split("\n## ")[0]
+    named = {PACKAGE / "training" / file for file in re.findall(r"`([a-z_/]+\.py)`", text.split("A verified step")[0])}
+    assert all(file.is_file() for file in named)
+    step = JOURNEYS["steady private step"]()
+    seen = min((walk(step) for _ in range(3)), key=lambda each: each.functions)  # now and then a step is verified
+    assert {Path(file) for file in seen.files if (PACKAGE / "training") in Path(file).parents} <= named
