@@ -58,7 +58,7 @@ class Place:
     interleaved: bool | None = False  # none: unclear, and settled by another tensor of the call
 
 
-def records_of(x: Tensor, records: int) -> int | None:
+def records_of(x: Tensor, records: int | None) -> int | None:
     """The dimension of an input that holds the records: the first, or the second where the batch was turned."""
     return next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
 

@@ -27,7 +27,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["CallListener", "Watch", "watching"]
+__all__ = ["CallListener", "Watch"]
 
 _NOTHING = nullcontext()
 
@@ -279,14 +279,3 @@ def _refuse_wrapper(wrapper: Any) -> None:
         "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
         "those of a private step are made later, in step. Train it by make_private, which turns that off."
     )
-
-
-@contextmanager
-def watching(model: nn.Module, watch: Watch) -> Iterator[Watch]:
-    """Watch a model for the length of a block."""
-    handles = watch.attach(model)
-    try:
-        yield watch
-    finally:
-        for handle in handles:
-            handle.remove()
