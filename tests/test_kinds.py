@@ -652,5 +652,10 @@ def test_no_branch_answers_by_default_but_where_a_reason_is_written_down() -> No
         ):
             found = findings("def f(kind):\n" + textwrap.indent(source, "    "))
             assert [name for name, _, _ in found] == (["f"] if last == "return 2" else [])
-    for source in ("RULES.get(kind, log)", "isinstance(x, (int, float))", "1 if kind == 'exp' else 2"):
+    for source in (
+        "RULES.get(kind, log)",
+        "isinstance(x, (int, float))",
+        "1 if kind == 'exp' else 2",
+        "kind is Adjacency.REPLACE",
+    ):
         assert findings(f"def f(kind):\n    return {source}")
