@@ -155,7 +155,7 @@ class Watch:
             self.depth += 1
             if self.depth == 1 or type(module) is not kind:
                 self._look_around(module, kind, name)
-            if self.depth == 1:
+            if self.depth == 1:  # compiled code is off before the module is tried out, and tried out before it is heard
                 self._uncompiled = _uncompiled() if self._compiled and torch.is_grad_enabled() else None
                 places = Places()
                 if torch.is_grad_enabled() and not self.plain:
