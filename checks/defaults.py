@@ -1,15 +1,16 @@
 """Where a kind that nobody wrote a rule for would be answered: ``python -m checks.defaults [room …]``.
 
-Five forms can be seen in the text of a function, and each is listed unless what comes last raises:
+Six forms can be seen in the text of a function, and each is listed unless what comes last raises:
 
 * a conditional expression that asks for one word, ``2 if adjacency == "replace" else 1``;
 * ``if kind == "a": return …`` with a plain ``return`` after it, or with an ``else`` that computes;
 * a ``match`` whose last case takes the rest, or that is followed by a ``return``;
 * ``TABLE.get(kind, something)``;
-* ``isinstance(value, (int, float))``, which leaves out NumPy's numbers.
+* ``isinstance(value, (int, float))``, which leaves out NumPy's numbers;
+* ``return adjacency is Adjacency.REPLACE``: a truth value kept of a relation of neighbours, by which a relation that is
+  new is taken for another (``changed_records`` raises).
 
-Where a second answer is right, ``REASONS`` says why; a test holds that no other place is found. Training is not
-searched: it has tests of its own kinds.
+Where a second answer is right, ``REASONS`` says why; a test holds that no other place is found.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "discreet"
-ELSEWHERE = {"training"}
 OTHERS_WORDS = ("dtype.kind", "sys.platform", "dialect.name", "drivername", "get_backend_name()", "device.type")
 """Ends of expressions that hold a word of another library, which has more of them than we know."""
 BESIDE_NUMBERS = {"auto", "drop", "inf", "one record"}
@@ -61,6 +61,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "events/selection.py:_known_law",
         "events/tree.py:_decode_parameter",
         "synthesis/frames.py:kind_of_frame",
+        "training/planning.py:_clipping",
+        "training/verification/tape.py:LossTape.__torch_function__",
         "tables/calendar.py:Truncated.compile",
         "tables/date_functions.py:_months_of",
         "tables/possible_groups.py:_ends",
@@ -71,6 +73,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         "auditing/_charges.py:_law",
         "linear/solvers/gd.py:GradientDescent._preconditioned_pace",
         "linear/solvers/gd.py:GradientDescent._ridge",
+        "training/gradients/clipped_sum.py:ClippedSum.__init__",
+        "training/sampling/collate.py:form_of",
         "tables/nodes.py:integral",
         "tables/resolve.py:_whole_days",
         "tables/whole_values.py:is_whole",
@@ -94,6 +98,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "statistics/asking.py:spell_out",
         "tables/unmet_conditions.py:_compared",
         "tables/unmet_conditions.py:_words",
+        "training/sampling/rehearsal.py:_shapes_that_differ",
     ),
     "JSON, TOML or our own parser made it: there are Python's numbers alone": (
         "cli/kept_findings.py:_findings",
@@ -111,6 +116,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "tables/lookups.py:PublicTable.lookups",
     ),
     "one of two that the lines above made, or the safer of two": (
+        "accounting/leaves/wrappers.py:_parallel",
         "desk/pages/owner.py:freeze",
         "desk/pages/routes.py:answer",
         "desk/service.py:Service._admit",
@@ -184,11 +190,22 @@ def has_default(node: ast.Call) -> bool:
     return isinstance(table, ast.Dict) or ast.unparse(table).strip("_").isupper()
 
 
+def keeps_a_relation(statement: ast.stmt) -> bool:
+    """Whether it compares with a relation of neighbours, and the answer is no question of an ``if`` of its own."""
+    if isinstance(statement, (ast.Return, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
+        chosen = {each.test for each in ast.walk(statement) if isinstance(each, ast.IfExp)}
+        compared = [each for each in ast.walk(statement) if isinstance(each, ast.Compare) and each not in chosen]
+        return any("Adjacency." in ast.unparse(each.comparators[0]) for each in compared)
+    return False
+
+
 def places(function: ast.AST) -> Iterator[ast.AST]:
     """What is written in a function, not in one inside it and not in a ``raise``, and answers an unknown kind."""
     if isinstance(function, ast.IfExp) and asks_for_words(function.test) and not refuses(function.orelse):
         yield function
     if isinstance(function, ast.Call) and (leaves_numbers_out(function) or has_default(function)):
+        yield function
+    if isinstance(function, ast.stmt) and keeps_a_relation(function):
         yield function
     for block in (getattr(function, field, None) for field in ("body", "orelse")):
         if isinstance(block, list):
@@ -220,7 +237,7 @@ def survey(*rooms: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         file = path.relative_to(PACKAGE)
-        if file.parts[0] not in ELSEWHERE and (not rooms or file.parts[0] in rooms):
+        if not rooms or file.parts[0] in rooms:
             for name, line, text in findings(path.read_text("utf-8")):
                 found.setdefault(f"{file}:{name}", []).append(f"line {line}: {text}")
     return found

@@ -1,7 +1,8 @@
 """How far a reader walks: the files, functions and changes of file of eight ordinary journeys through the package.
 
-``python -m checks.journeys [name …]`` runs each journey once to load what it needs, and then under ``sys.setprofile``,
-a few times: the shortest counts, because now and then a step is verified, or a batch is empty.
+``python -m checks.journeys [--files] [name …]`` runs each journey once to load what it needs, and then under
+``sys.setprofile``, a few times: the shortest counts, because now and then a step is verified, or a batch is empty.
+With ``--files`` it lists the files.
 A change of file is a call from a function of one file to one of another; returns are not counted. What other packages
 and compiled code do is not seen.
 """
@@ -166,7 +167,7 @@ def _audit() -> Callable[[], Any]:
 
 def main() -> None:
     """Print a line a journey."""
-    asked = sys.argv[1:]
+    asked = [word for word in sys.argv[1:] if word != "--files"]
     unknown = set(asked) - JOURNEYS.keys()
     if unknown:
         raise SystemExit(f"Unknown: {', '.join(unknown)}. There are: {', '.join(JOURNEYS)}.")
@@ -176,6 +177,8 @@ def main() -> None:
             prepare()()  # loads and compiles what it needs
             seen = min((walk(prepare()) for _ in range(3)), key=lambda walk: walk.functions)
             print(f"{name:22}{len(seen.files):7}{seen.functions:11}{seen.switches:10}", flush=True)
+            if "--files" in sys.argv[1:]:
+                print("\n".join(f"    {Path(file).relative_to(PACKAGE)}" for file in sorted(seen.files)))
 
 
 if __name__ == "__main__":

@@ -243,7 +243,7 @@ def test_decisions_have_rooms_titles_and_lines_that_they_justify() -> None:
     assert len(set(numbers)) == len(numbers) > 140
     assert all(int(each.page[:4]) == each.number for each in pages)
     assert {each.replaced_by for each in pages} - {None} <= set(numbers)
-    assert {each.number for each in pages if each.replaced_by} >= {74, 75, 106, 401, 422}
+    assert {each.number for each in pages if each.replaced_by} >= {74, 75, 106, 401, 422, 555}
     assert hook.citations().keys() <= set(numbers), "a decision that is not there is cited"
     assert sum(not each.cited for each in pages if each.replaced_by is None) <= UNCITED
     shown = hook.index(pages)
@@ -274,3 +274,15 @@ def test_a_reader_of_a_charge_opens_a_dozen_files() -> None:
     prepare = JOURNEYS["ledger charge"]
     prepare()()  # loads what it needs
     assert 5 < len(walk(prepare()).files) <= 12
+
+
+def test_a_step_of_training_passes_the_files_that_the_page_names() -> None:
+    pytest.importorskip("torch")
+    from checks.journeys import JOURNEYS, walk
+
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("## A step of training")[1].split("\n## ")[0]
+    named = {PACKAGE / "training" / file for file in re.findall(r"`([a-z_/]+\.py)`", text.split("A verified step")[0])}
+    assert all(file.is_file() for file in named)
+    step = JOURNEYS["steady private step"]()
+    seen = min((walk(step) for _ in range(3)), key=lambda each: each.functions)  # now and then a step is verified
+    assert {Path(file) for file in seen.files if (PACKAGE / "training") in Path(file).parents} <= named

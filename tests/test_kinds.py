@@ -45,6 +45,33 @@ def test_an_unknown_noise_has_no_best_strategy(noise: Any) -> None:
             optimise(workload, noise=noise)
 
 
+def test_a_noise_or_a_method_that_was_let_in_without_a_rule_is_refused() -> None:
+    """A budget of a new noise gave Gaussian noise, a tree its own rows, and a running count of a new method a tree."""
+    from discreet.mechanisms import Budget
+    from discreet.statistics import RunningCount
+    from discreet.workloads.trees import Hierarchy
+
+    budget = _holding(Budget, epsilon=1.0, delta=1e-6, rho=None, noise="staircase")
+    for ask in (lambda: budget.gaussian, lambda: budget.additive(1), lambda: budget.shares(["additive"])):
+        with pytest.raises(ValueError, match="noise is 'staircase', but must be"):
+            ask()
+    with pytest.raises(ValueError, match="noise is 'staircase', but must be"):
+        Hierarchy(4, (2, 2), (1, 1)).for_noise("staircase")
+    count = RunningCount(periods=8, rho=0.5)
+    object.__setattr__(count, "method", "wavelet")
+    with pytest.raises(ValueError, match="method is 'wavelet', but must be"):
+        _ = count._rooted
+
+
+def test_answers_are_frames_of_a_kind_that_is_known() -> None:
+    from discreet.encoding.sources import Source
+
+    assert Source(None, None, "x", "pandas").pandas  # type: ignore[arg-type]
+    assert not Source(None, None, "x").pandas  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="answers is 'modin', but must be 'pandas' or 'polars'"):
+        _ = Source(None, None, "x", unknown("modin")).pandas  # type: ignore[arg-type]
+
+
 def test_an_unknown_measure_of_error_is_refused() -> None:
     with pytest.raises(ValueError, match="must be 'mean' or 'max'"):
         step_weights(8, unknown("median"))
@@ -306,6 +333,45 @@ def _swap_strategy() -> Any:
     return STRATEGIES[0].sensitivity("l2", unknown("swap"))
 
 
+def _swap_statistic() -> Any:
+    from discreet.statistics import Count
+
+    return _holding(Count, adjacency="swap")._replace
+
+
+def _swap_participation() -> Any:
+    pytest.importorskip("torch")
+    from discreet.training.sampling.participation import PoissonSampling
+
+    return type("Swapping", (PoissonSampling,), {"adjacency": "swap"})(0.1).movement
+
+
+def _swap_synthesis(measured: bool) -> Any:
+    from types import SimpleNamespace
+
+    from discreet.synthesis.plan import SynthesisPlan
+    from discreet.synthesis.spending import Spending
+
+    if measured:
+        return _holding(Spending, adjacency="swap")._replaced
+    plan = _holding(SynthesisPlan, adjacency="swap", domain=SimpleNamespace(sizes=[2]))
+    return plan._expected_error((0,), 1.0)
+
+
+def _swap_solver(part: str) -> Any:
+    from discreet.events import PureDP
+    from discreet.linear.problem import Problem
+    from discreet.linear.solvers.gd import GradientDescent
+    from discreet.linear.solvers.objective import ObjectivePerturbation
+
+    problem = _holding(Problem, adjacency="swap", epsilon=1.0, delta=1e-6)
+    ask: dict[str, Any] = {
+        "descent": lambda: _holding(GradientDescent, problem=problem)._under_its_adjacency(PureDP(epsilon=1.0)),
+        "objective": lambda: _holding(ObjectivePerturbation, problem=problem)._budget,
+    }
+    return ask[part]()
+
+
 def _swap_quality(figure: str | None) -> Any:
     from discreet.schema import Categories, Schema
     from discreet.synthesis.quality_check import QualityCheck
@@ -327,6 +393,12 @@ SWAPS = {
     "ballots": _swap_ballots,
     "ranks": _swap_ranks,
     "strategy": _swap_strategy,
+    "statistic": _swap_statistic,
+    "participation in training": _swap_participation,
+    "synthesis, its plan": lambda: _swap_synthesis(measured=False),
+    "synthesis, its noise": lambda: _swap_synthesis(measured=True),
+    "solver, its steps": lambda: _swap_solver("descent"),
+    "solver, its tilt": lambda: _swap_solver("objective"),
     "quality check, what a row moves": lambda: _swap_quality(None),
     "quality check, its figures": lambda: _swap_quality("1-way"),
 }
@@ -580,5 +652,10 @@ def test_no_branch_answers_by_default_but_where_a_reason_is_written_down() -> No
         ):
             found = findings("def f(kind):\n" + textwrap.indent(source, "    "))
             assert [name for name, _, _ in found] == (["f"] if last == "return 2" else [])
-    for source in ("RULES.get(kind, log)", "isinstance(x, (int, float))", "1 if kind == 'exp' else 2"):
+    for source in (
+        "RULES.get(kind, log)",
+        "isinstance(x, (int, float))",
+        "1 if kind == 'exp' else 2",
+        "kind is Adjacency.REPLACE",
+    ):
         assert findings(f"def f(kind):\n    return {source}")

@@ -60,7 +60,6 @@ def looped(model: Any, loss: Callable[[Any, Any], Any], **options: Any) -> Any:
         optimizer.step()
 
 
-CROSS = torch.nn.functional.cross_entropy
 NORM = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
 
 MISTAKES: dict[str, tuple[Mistake, str]] = {

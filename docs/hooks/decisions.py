@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent.parent
 RANGES = re.compile(r"^\| (\d{4}) \| (\d{4}) \| (.+) \|$", re.MULTILINE)
 CITED = re.compile(r"decisions?[ /]+((?:\d{1,4}(?:, | and )?)+)", re.IGNORECASE)
-REPLACED = re.compile(r"replaced\*{0,2}(?:, as to [\w ]+,)? by (?:decision )?\[?(\d{2,4})", re.IGNORECASE)
+REPLACED = re.compile(r"replaced\*{0,2}(?:, as to [\w ]+,)? by \[?(?:decision )?\[?(\d{2,4})", re.IGNORECASE)
 ELSEWHERE = {
     3: "constraints.txt",
     4: "benchmarks",

@@ -263,18 +263,6 @@ class Scaled(torch.autograd.Function):
         return 3 * g
 
 
-class Dropping(nn.Module):
-    def __init__(self, *layers):
-        super().__init__()
-        self.a, self.b, self.layers = nn.Linear(D, 8), nn.Linear(8, C), nn.ModuleList(layers)
-
-    def forward(self, x):
-        h = self.a(x)
-        for layer in self.layers:
-            h = layer(h)
-        return self.b(h)
-
-
 def own_token_mean(scores, y):
     each = F.cross_entropy(scores.transpose(1, 2), y, ignore_index=-100, reduction="none").sum(1)
     return (each / (y != -100).sum(1).clamp(min=1)).mean()

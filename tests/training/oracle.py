@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 
 import torch
 
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.trace.watch import watching
 
 EXACT = {torch.float64: 1e-10, torch.float32: 1e-5}
 """How far a clipped sum may be from the naive one, as a share of its norm."""
+
+
+@contextmanager
+def watching(model, watch):
+    """Watch a model for the length of a block."""
+    handles = watch.attach(model)
+    try:
+        yield watch
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def trained(model):

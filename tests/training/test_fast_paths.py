@@ -13,8 +13,7 @@ from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.rules import convolution, elementary, recurrence
 from discreet.training.gradients.rules import outer_products as outer
-from discreet.training.gradients.trace.watch import watching
-from tests.training.oracle import agree, ours
+from tests.training.oracle import agree, ours, watching
 from tests.training.test_handlers import B, Tied, ints, square_loss
 
 

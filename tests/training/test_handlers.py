@@ -193,10 +193,6 @@ class Turned(nn.Module):
         return self.layer(x).transpose(1, 2).contiguous()
 
 
-class Convs(nn.Sequential):
-    pass
-
-
 def half_frozen(name):
     layer = nn.Linear(4, 3)
     getattr(layer, name).requires_grad_(False)

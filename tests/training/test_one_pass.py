@@ -12,10 +12,9 @@ from torch import nn
 from discreet.training.gradients import clipped_sum, one_pass
 from discreet.training.gradients.clipped_sum import WIDENED, ClippedSum
 from discreet.training.gradients.clipping import Clipping, Quantile
-from discreet.training.gradients.trace.watch import watching
 from discreet.training.memory import SMALL, Room, side_by_side
 from discreet.training.verification.verification import StepVerification
-from tests.training.oracle import close, naive, ours, trained
+from tests.training.oracle import close, naive, ours, trained, watching
 
 SIZES = [1, 3, 4, 63, 64, 65, 131]
 HUGE, TORN = 2e18, 2e-23  # numbers whose squares are just finite, and nothing, in single precision

@@ -15,9 +15,8 @@ from discreet.training.gradients import joint
 from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.rules.handlers import LAYERS
-from discreet.training.gradients.trace.watch import watching
 from tests.training.loops import data, network, private, run, step, weights
-from tests.training.oracle import agree, naive, ours, trained
+from tests.training.oracle import agree, naive, ours, trained, watching
 
 
 def contributions(model, inputs, loss, reduction, clip_norm=0.5):

@@ -21,9 +21,8 @@ from discreet.training.gradients.clipped_sum import ClippedSum
 from discreet.training.gradients.clipping import Clipping
 from discreet.training.gradients.rules import outer_products
 from discreet.training.gradients.trace import interception
-from discreet.training.gradients.trace.watch import watching
 from discreet.training.gradients.units import Owners
-from tests.training.oracle import clipped, trained
+from tests.training.oracle import clipped, trained, watching
 from tests.training.sensitivity import SAMPLERS, OfZoo, movement
 from tests.training.zoo import ADAPTERS, RECORDS, TRANSFORMERS, ZOO, made
 

@@ -9,6 +9,8 @@ to one from below leaves it below. What remains of the error is of second order:
 
 Where only calls E(X - k)₊ above the two points and puts E(k - X)₊ below them are known to be ordered, equal masses and
 means give all other calls and puts: the two points change neither.
+
+Decision 232.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ class Service:
 
     def _settle_interrupted(self, known: Asking) -> Asking | None:
         """What became of a question that runs, as its state says, but not here: its books or its state were out of
-        reach when it ended. The ledger says whether it was charged.
+        reach when it ended. The ledger says whether it was charged (decision 575).
         """
         if known.state != "running":
             return known
@@ -425,7 +425,7 @@ def _owners(act: Callable[[], Result]) -> Result:
 
 
 def _waits(question: DeskQuestion, size: float, dataset: Dataset) -> bool:
-    """Whether the owner is asked first: of what is large, and of every job."""
+    """Whether the owner is asked first: of what is large, and of every job (decision 574)."""
     return question.is_job or size > dataset.approval_above
 
 

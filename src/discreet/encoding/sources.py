@@ -21,7 +21,7 @@ from discreet.encoding.frames import arrow_table, check_present
 from discreet.encoding.opened import Opened
 from discreet.encoding.spark import Spark
 from discreet.encoding.values import are_truths
-from discreet.errors import extra
+from discreet.errors import choice, extra
 from discreet.schema import Categories, Column, Dates, Schema, TextForm, Times, Unlisted
 
 with extra("tables"):
@@ -52,6 +52,11 @@ class Source:
     connection: Any = field(default=None, repr=False)  # our own, of DuckDB
     spelled: frozenset[str] = frozenset()  # columns of numbers whose type, which a file declares, is text
     order: tuple[str, ...] = ()  # the columns of a file, as they stand there
+
+    @property
+    def pandas(self) -> bool:
+        """Whether answers are frames of pandas; they are of polars otherwise."""
+        return choice("answers", self.answers, {"pandas": True, "polars": False})
 
 
 def open_source(

@@ -29,7 +29,7 @@ What is assumed: records are independent; the mean is that of the model at every
 References: for one-step estimators, van der Vaart (1998), section 5.7; under privacy, Avella-Medina (2021); White
 (1980); for noise on a cross product, Sheffet (2017); for self-concordance, Bach (2010), Proposition 1.
 
-Decision 388.
+Decisions 108 and 388.
 """
 
 from __future__ import annotations

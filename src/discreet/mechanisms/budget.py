@@ -18,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.errors import number, positive
+from discreet.errors import choice, number, positive
 from discreet.errors import whole as whole_number
 from discreet.mechanisms.discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.discrete_laplace import DiscreteLaplace
@@ -79,7 +79,7 @@ class Budget:
     @property
     def gaussian(self) -> bool:
         """Whether ``additive`` gives Gaussian noise."""
-        return not self.pure and self.noise != "laplace"
+        return choice("noise", self.noise, {"auto": True, "gaussian": True, "laplace": False}) and not self.pure
 
     @property
     def norm(self) -> Literal["l1", "l2"]:
@@ -137,7 +137,7 @@ class Budget:
 
     def _gaussian_share(self, count: int, part: float, with_keys: bool) -> Budget | None:
         """Each of ``count`` parts with Gaussian noise, if that is asked for or has the smaller standard deviation."""
-        if self.delta is None or not count or self.noise == "laplace":
+        if self.delta is None or not count or not self.gaussian:
             return None
         together = Budget(epsilon=part * count, delta=self.delta / (2 if with_keys else 1))
         # Laplace noise has deviation √2/part, Gaussian noise √count·sigma: independent Gaussians compose exactly.

@@ -1,4 +1,4 @@
-"""The mean of records that have no bounds, only a bounded spread: clip where noise and bias balance."""
+"""The optimal clipping threshold for a mean: records without bounds, clipped where noise and bias balance."""
 
 from __future__ import annotations
 

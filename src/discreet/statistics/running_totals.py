@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import number, whole
+from discreet.errors import choice, number, whole
 from discreet.mechanisms.budget import AdditiveMechanism
 from discreet.mechanisms.factorization import Banded, Strategy, Tree, Workload, toeplitz
 from discreet.statistics.statistic import AdditiveStatistic
@@ -60,7 +60,7 @@ class RunningTotals(AdditiveStatistic):
     @property
     def _rooted(self) -> bool:
         fits = self.budget.gaussian and self.periods <= _MOST_ROOTS
-        return self.method == "square-root" or (self.method == "auto" and fits)
+        return choice("method", self.method, {"auto": fits, "tree": False, "square-root": True})
 
     @property
     def _strategy(self) -> Strategy:

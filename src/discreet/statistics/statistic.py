@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet import events
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.errors import whole
 from discreet.mechanisms.budget import AdditiveMechanism, Budget
 from discreet.mechanisms.mechanism import Mechanism
@@ -45,7 +45,7 @@ class Statistic(Mechanism[Any]):
 
     @property
     def _replace(self) -> bool:
-        return self.adjacency is Adjacency.REPLACE
+        return changed_records(self.adjacency) == 2
 
     def check(self, data: Any) -> None:
         """Refuse what is publicly wrong about a container: its type or its shape. No record is looked at."""

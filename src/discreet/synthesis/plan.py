@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from discreet import events
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.encoding import one_row_note
 from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
@@ -136,7 +136,7 @@ class SynthesisPlan:
     def _expected_error(self, columns: Columns, rho: float) -> float:
         """Half the L1 norm of the noise on a set's counts, in records."""
         shape = [self.domain.sizes[i] for i in columns]
-        square = difference_square(shape)[self.adjacency == Adjacency.REPLACE]
+        square = difference_square(shape)[changed_records(self.adjacency) == 2]
         return 0.5 * math.sqrt(2 / math.pi) * math.sqrt(float(share_of_cells(shape)) * square / (2 * rho))
 
 

@@ -32,7 +32,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.errors import BudgetExceeded
 from discreet.mechanisms.gaussian import Gaussian
 from discreet.mechanisms.grid import double_root_above
@@ -81,7 +81,7 @@ class Spending:
 
     @property
     def _replaced(self) -> bool:
-        return self.adjacency == Adjacency.REPLACE
+        return changed_records(self.adjacency) == 2
 
     def _noisy(self, exact: NDArray[np.float64] | NDArray[np.int64], square: Fraction, rho: float) -> Floats:
         if not rho > 0 or self.spent + rho > self.rho * (1 + 2.0**-44):  # so far does summing up round

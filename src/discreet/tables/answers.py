@@ -95,7 +95,7 @@ def _as_frame(
     ends: Mapping[str, NDArray[np.float64]] | None,
     whole: Collection[str],
 ) -> Any:
-    pandas = rows.source.answers == "pandas"
+    pandas = rows.source.pandas
     unlisted = {key for key in rows.keys if isinstance(rows.schema[key], Unlisted) and key not in rows.derived}
     columns: dict[str, Any] = dict(totals.keys)
     if pandas:

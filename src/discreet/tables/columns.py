@@ -106,7 +106,7 @@ class Columns:
     def _separate_kinds(self, frame: Any) -> Any:
         """In pandas a column of text may hold anything, and was read as the classes of ``values.identity``: expressions
         see the texts among them."""
-        if self.source.answers != "pandas":
+        if not self.source.pandas:
             return frame
         engine, named = self.source.engine, [name for name, kind in self.schema.items() if isinstance(kind, Unlisted)]
         own = [self._own(name) for name in named if name not in self.derived]
@@ -164,7 +164,7 @@ class Columns:
 
     def _operand(self, name: str) -> nw.Expr:
         """A column in an expression: a double, since an engine's small whole numbers would overflow."""
-        if isinstance(self.schema[name], Unlisted) and self.source.answers == "pandas" and name not in self.derived:
+        if isinstance(self.schema[name], Unlisted) and self.source.pandas and name not in self.derived:
             return nw.col(f"text_{self._own(name)}")
         return self.read(name) if self._kind(name) == "text" else self.read(name).cast(nw.Float64)
 

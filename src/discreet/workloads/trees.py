@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.errors import choice
 from discreet.workloads.strategy import Strategy, round_up
 from discreet.workloads.workload import Floats, Norm, Workload, power_of
 
@@ -135,7 +136,7 @@ class Hierarchy(Nested):
 
     def for_noise(self, noise: str) -> Strategy:
         """The tree for this noise, where the choice was left open."""
-        return self.for_laplace if noise == "laplace" and self.for_laplace is not None else self
+        return choice("noise", noise, {"gaussian": self, "laplace": self.for_laplace or self})
 
     @property
     def rows(self) -> int:

@@ -82,7 +82,7 @@ class Descending(ABC):
         """A cost under add-remove, said of a step that takes the number of records as public where they are
         replaced.
         """
-        replaced = self.problem.adjacency is Adjacency.REPLACE
+        replaced = self.problem.changes == 2
         return events.ProvedUnder(adjacency=Adjacency.REPLACE, event=event) if replaced else event
 
     def _with_count(self, run: events.Event) -> events.Event:

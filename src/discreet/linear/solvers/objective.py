@@ -39,7 +39,6 @@ from scipy.stats import chi
 
 from discreet import events, random
 from discreet.accounting.gaussian import gaussian_noise_multiplier
-from discreet.adjacency import Adjacency
 from discreet.linear.problem import Problem, Solution
 from discreet.linear.rows import Records
 from discreet.linear.solvers._minimise import Minimisation, attainable
@@ -74,7 +73,7 @@ class ObjectivePerturbation:
         """
         problem = self.problem
         epsilon = problem.epsilon * (1 - COVER_SHARE) * _MARGIN
-        if problem.delta > 0 and problem.adjacency is Adjacency.REPLACE:
+        if problem.delta > 0 and problem.changes == 2:
             return epsilon / 2, problem.delta / (1 + math.exp(epsilon / 2)) * _DELTA_MARGIN
         return epsilon, problem.delta * _DELTA_MARGIN
 

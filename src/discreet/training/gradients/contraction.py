@@ -36,9 +36,7 @@ class Contraction:
         self.block, self.shares = clipping.blocks(list(parameters))
         self.full_weight = [clipping.full_weight(share) for share in self.shares]
         self.dtype = torch.float64 if any(p.dtype == torch.float64 for p in self.parameters) else torch.float32
-        self.scales: Sequence[Tensor] | None = (
-            None  # public: what each coordinate is multiplied by before it is measured
-        )
+        self.scales: Sequence[Tensor] | None = None  # public: each coordinate times this is measured and added up
         self._vanished = sum(p.numel() for p in self.parameters) * torch.finfo(torch.float32).tiny
         self._names = list(parameters)
         self.derives = False  # whether a use was of something made of parameters

@@ -28,7 +28,7 @@ class OptimizerHooks:
     def __init__(self, run: Run) -> None:
         self._run, self._parameters, self._seen = run, run.trained, run.clipped.parameters
         self._known = {id(p): name for known in (self._seen, self._parameters) for name, p in known.items()}
-        self._hushed: list[Listening] = []
+        self._paused: list[Listening] = []
         self._followed = -1  # the loop whose schedulers stand still between pieces
 
     def attach(self, optimizer: Optimizer) -> None:
@@ -65,7 +65,7 @@ class OptimizerHooks:
         closure = args[1] if len(args) > 1 else kwargs.get("closure")
         answer = None if closure is None else _call_once(closure)
         run.verification.stop()
-        self._hushed = _pause_listeners()
+        self._paused = _pause_listeners()
         try:
             run.refuse_step()  # a closure may have taken it
             # none for a piece: the optimiser passes over parameters without a gradient
@@ -93,9 +93,9 @@ class OptimizerHooks:
     def after_step(self, *_: Any) -> None:
         """The pass is over, and other runs' tapes listen again."""
         self._run.chance.end()
-        for tape in self._hushed:
+        for tape in self._paused:
             tape.resume()
-        self._hushed = []
+        self._paused = []
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget what backward passes brought since the last step."""
@@ -174,7 +174,7 @@ def _refuse_scaler(optimizer: Optimizer) -> None:
 
 
 def _call_once(closure: Callable[[], Any]) -> Callable[[], Any]:
-    """TapeEntry a closure, and give the optimiser one that repeats its answer once."""
+    """Call a closure, and give the optimiser one that repeats its answer once."""
     with torch.enable_grad():
         answers = [closure()]
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from discreet import events
-from discreet.adjacency import Adjacency
+from discreet.adjacency import Adjacency, changed_records
 from discreet.events import Event
 from discreet.mechanisms.factorization import Pattern, Strategy, kept_bins_event, why_not_amplified
 
@@ -55,7 +55,7 @@ class Participation(ABC):
     @property
     def movement(self) -> int:
         """By how many clip norms a neighbour moves the sum of a step in which it differs."""
-        return 2 if self.adjacency is Adjacency.REPLACE else 1
+        return changed_records(self.adjacency)
 
     @property
     def period(self) -> int:

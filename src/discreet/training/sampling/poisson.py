@@ -1,4 +1,4 @@
-"""Poisson sampling: each record joins each batch independently, with one probability.
+"""The Poisson sampler: each record joins each batch independently, with one probability (Poisson sampling).
 
 Decision 407.
 """

@@ -62,7 +62,7 @@ class Recomputed(Handler):
 
 
 class Broadcast(Handler):
-    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pull_back
+    """A call on shared tensors alone whose output has records (an unusual ``expand``): each record's part, pulled
     back."""
 
     eager = True
@@ -116,6 +116,7 @@ def recomputed(
     ids, kept = [id(x) for x in leaves], [x.detach() if isinstance(x, Tensor) else x for x in leaves]
     parts = [layouts[key].filled(x) for key, x in batched.items()]
 
+    # the same call once more, as a function of the parameters and of one record's rows: what vmap takes
     def again(number: int, layout: Layout) -> Callable[..., Tensor]:
         def run(values: list[Tensor], rows: list[Tensor]) -> Tensor:
             at = dict(zip(ours, values, strict=True))

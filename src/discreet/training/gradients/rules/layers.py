@@ -178,7 +178,8 @@ def _embedding_bag(call: Call) -> list[PendingUse] | None:
     mode, padding = given.get("mode", "mean"), given.get("padding_idx")
     _refuse_table(call, given)
     if mode not in ("mean", "sum") or not call.is_shared(weight) or call.is_shared(given.get("per_sample_weights")):
-        return None
+        return None  # computed record by record
+    # whose bag, and so which record's, each index is
     if index.dim() == 2:
         if call.layout(index) != Layout(0):
             return None
@@ -199,7 +200,7 @@ def _embedding_bag(call: Call) -> list[PendingUse] | None:
     coefficients = kept
     if given.get("per_sample_weights") is not None:
         coefficients = kept * given["per_sample_weights"].detach().reshape(-1)
-    if mode == "mean":
+    if mode == "mean":  # of what is no padding; a bag of nothing is zero
         counts = kept.new_zeros(call.records).index_add_(0, bags, kept)
         coefficients = coefficients / counts.clamp(min=1)[bags]
     return [PendingUse(weight, Rows(weight.shape), (bags, rows, coefficients, call.records), lambda g: g[bags])]

@@ -65,6 +65,7 @@ def _layers(
     both: bool,
     batch_first: bool,
 ) -> tuple[Tensor, ...]:
+    """Torch's own order: states and weights by layer, then by direction; dropout between layers, not after the last."""
     x = data.transpose(0, 1) if batch_first else data
     directions = 2 if both else 1
     each = len(flat) // (layers * directions)

@@ -240,6 +240,7 @@ def on_whole_tensors(call: Callable[[Any, Any], Any], func: Any, args: Any, kwar
 
     vectorised.__name__ = f"{getattr(func, '__name__', func)} in torch.vmap"
     rows, level = tuple(whole(x) for x in given), top.level()
+    # outside of the user's vmap, so that the records' dimension is seen; what comes back is inside of it again
     with temporarily_pop_interpreter_stack():
         output = call(vectorised, rows)
     return mapped(lambda x: _functorch._add_batch_dim(x, 0, level), output)

@@ -24,7 +24,7 @@ from discreet.training.gradients.trace.functions import (
     out_of_place,
     without_saved_tensors,
 )
-from discreet.training.gradients.trace.places import Place, Places, Positions
+from discreet.training.gradients.trace.places import Place, Places, Positions, records_of
 from discreet.training.gradients.trace.random_draws import by_chance
 from discreet.training.gradients.trace.trees import detached, differentiable, mapped, tensors
 from discreet.training.gradients.uses import Uses, tap
@@ -226,9 +226,7 @@ class Interception(TorchFunctionMode):
         return mapped(lambda x: tapped[id(x)], output)
 
     def _guess(self, leaf: Tensor) -> Place | None:
-        if id(leaf) in self.batch.shared:
-            return None
-        dim = next((d for d in range(min(2, leaf.dim())) if leaf.shape[d] == self.batch.records), None)
+        dim = None if id(leaf) in self.batch.shared else records_of(leaf, self.batch.records)
         return None if dim is None else Place(dim)
 
     def _derive(self, func: Any, args: Any, kwargs: Any, inputs: list[Tensor]) -> Any:

@@ -8,11 +8,11 @@ turns. Which call of a pass is which, ``Positions`` counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import extra
 from discreet.training.errors import MixedRecords
@@ -23,6 +23,8 @@ with extra("torch"):
     from torch import Tensor
 
 __all__ = ["Place", "Places", "Positions", "records_of"]
+
+Noted = TypeVar("Noted")
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ class Place:
     interleaved: bool | None = False  # none: unclear, and settled by another tensor of the call
 
 
-def records_of(x: Tensor, records: int) -> int | None:
+def records_of(x: Tensor, records: int | None) -> int | None:
     """The dimension of an input that holds the records: the first, or the second where the batch was turned."""
     return next((d for d in range(min(2, x.dim())) if x.shape[d] == records), None)
 
@@ -163,9 +165,9 @@ class Places:
 
     def compare(self, position: Any, function: Any, found: list[Tensor]) -> None:
         """A call of the second probe."""
-        before = self._probed.get(position)
-        if before is not None and before[0] is function and len(before[1]) == len(found):
-            for one, x in zip(before[1], found, strict=True):
+        before = _met(self._probed, position, function, found)
+        if before is not None:
+            for one, x in zip(before, found, strict=True):
                 one.compare(x, self.count)
 
     def forget(self) -> None:
@@ -182,14 +184,12 @@ class Places:
         location: Callable[[], str],
     ) -> list[Layout | None]:
         """The layout of each tensor of a call."""
-        known = self._known.get(position)
-        if known is None or known[0] is not function or len(known[1]) != len(leaves):
-            known = self._known[position] = (
-                function,
-                self._compare(position, function, leaves, records, guess, location),
-            )
+        known = _met(self._known, position, function, leaves)
+        if known is None:
+            known = self._compare(position, function, leaves, records, guess, location)
+            self._known[position] = function, known
         found: list[Layout | None] = []
-        for leaf, place in zip(leaves, known[1], strict=True):
+        for leaf, place in zip(leaves, known, strict=True):
             if place is None:
                 found.append(None)
                 continue
@@ -211,10 +211,10 @@ class Places:
         guess: Callable[[Tensor], Place | None],
         location: Callable[[], str],
     ) -> list[Place | None]:
-        before = self._probed.get(position)
-        if before is None or before[0] is not function or len(before[1]) != len(leaves):
+        before = _met(self._probed, position, function, leaves)
+        if before is None:
             return [guess(leaf) for leaf in leaves]
-        pairs = zip(leaves, before[1], strict=True)
+        pairs = zip(leaves, before, strict=True)
         found = [self._place(function, leaf.shape, then, records, location) for leaf, then in pairs]
         for i, place in enumerate(found):
             if place is None or place.interleaved is not None:
@@ -250,6 +250,14 @@ class Places:
             )
         folded = now[moved[0]] != records
         return Place(moved[0], folded, then.turns.get(moved[0], False) if folded else False)
+
+
+def _met(
+    calls: Mapping[Any, tuple[Any, list[Noted]]], position: Any, function: Any, found: Sequence[Tensor]
+) -> list[Noted] | None:
+    """What was noted at this position, if it is of the same function with as many tensors: else it was another call."""
+    noted = calls.get(position)
+    return noted[1] if noted is not None and noted[0] is function and len(noted[1]) == len(found) else None
 
 
 def _settles(known: Place | None, x: Tensor, unclear: Place, other: Tensor) -> bool:

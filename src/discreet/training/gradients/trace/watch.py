@@ -27,7 +27,7 @@ with extra("torch"):
     from torch import Tensor, nn
     from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["CallListener", "Watch", "watching"]
+__all__ = ["CallListener", "Watch"]
 
 _NOTHING = nullcontext()
 
@@ -155,7 +155,7 @@ class Watch:
             self.depth += 1
             if self.depth == 1 or type(module) is not kind:
                 self._look_around(module, kind, name)
-            if self.depth == 1:
+            if self.depth == 1:  # compiled code is off before the module is tried out, and tried out before it is heard
                 self._uncompiled = _uncompiled() if self._compiled and torch.is_grad_enabled() else None
                 places = Places()
                 if torch.is_grad_enabled() and not self.plain:
@@ -279,14 +279,3 @@ def _refuse_wrapper(wrapper: Any) -> None:
         "The model runs inside a DistributedDataParallel, which averages gradients as a backward pass makes them; "
         "those of a private step are made later, in step. Train it by make_private, which turns that off."
     )
-
-
-@contextmanager
-def watching(model: nn.Module, watch: Watch) -> Iterator[Watch]:
-    """Watch a model for the length of a block."""
-    handles = watch.attach(model)
-    try:
-        yield watch
-    finally:
-        for handle in handles:
-            handle.remove()
