@@ -209,6 +209,17 @@ def test_what_people_write_is_escaped_everywhere(hospital: Hospital, text: str) 
         assert "1337" not in page.text
 
 
+def test_what_cannot_be_seen_is_shown_to_who_approves_it(hospital: Hospital) -> None:
+    """Signs that turn the direction of writing make a question look like another one."""
+    _, client = signed_in(hospital)
+    _, owner = signed_in(hospital, "owner")
+    sql = "SELECT COUNT(*) AS n FROM visits -- \u202e05 < syad EREHW\u2066"
+    client.post("/data/visits/release", data={"sql": sql, "epsilon": "0.9", "key": "turned", "label": "turned"})
+    for page in (owner.get("/requests").text, client.get("/answers/turned").text):
+        assert "FROM visits -- \\u202e05 &lt; syad EREHW\\u2066" in page
+    assert client.post("/answers/turned", data={"do": "cancel"}).status_code == 303
+
+
 def test_the_form_writes_the_question_that_was_chosen() -> None:
     columns = [
         ColumnWords("ward name", "category", "", ("a", "b"), False, True),

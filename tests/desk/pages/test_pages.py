@@ -99,9 +99,20 @@ def test_an_answer_that_has_not_left_is_not_shown(hospital: Hospital) -> None:
         assert 'http-equiv="refresh"' in page
         assert "cardiology" not in page
         assert client.get("/answers/early/csv").status_code == 404
+        for path in ("/history", "/"):  # lists tell no earlier
+            listed = client.get(path).text
+            assert "state-running" in listed, path
+            assert "state-answered" not in listed, path
+        assert "You have this answer already" not in _confirm(client)
     finally:
         service._in_flight.discard(asking.number)
     assert "cardiology" in client.get("/answers/early").text
+    assert "state-answered" in client.get("/history").text
+    assert "You have this answer already" in _confirm(client)
+
+
+def _confirm(client: httpx.Client) -> str:
+    return client.post("/data/visits/confirm", data={"sql": COUNTS, "epsilon": "0.1"}).text
 
 
 def test_the_planner_reads_nothing_and_adds_up(hospital: Hospital) -> None:
