@@ -10,6 +10,7 @@ import pytest
 
 from discreet.desk.pages.routes import PAGES, _local
 from discreet.desk.pages.views import POLICY
+from tests.desk.desks import PATIENCE
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
@@ -20,7 +21,7 @@ def signed_in(hospital: Hospital, role: str = "analyst", **options: Any) -> tupl
     """A client that has a session, as a browser has."""
     name, token = hospital.person(role, **options)
     url = hospital.desk.url
-    client = httpx.Client(base_url=url, headers={"Origin": url, "Accept": "text/html"}, timeout=60)
+    client = httpx.Client(base_url=url, headers={"Origin": url, "Accept": "text/html"}, timeout=PATIENCE)
     hospital.desk.clients.append(client)
     reply = client.post("/sign-in", data={"token": token})
     assert reply.status_code == 303, reply.text
@@ -69,8 +70,34 @@ def test_the_cookie_is_strict_and_not_for_scripts(hospital: Hospital) -> None:
     assert {"httponly", "samesite=strict", "path=/"} <= {part.strip() for part in cookie.split(";")}
     assert token.lower() not in cookie
     assert "secure" not in cookie  # on this machine; elsewhere it is
-    hosts = hospital.desk.service.configuration.hosts
-    assert set(hosts) == {"127.0.0.1", "localhost"}
+
+
+def test_over_tls_no_neighbouring_host_can_plant_a_session(hospital: Hospital) -> None:
+    """Another machine of the same domain may set cookies for it, but none of this name, which browsers keep apart."""
+    _, token = hospital.person()
+    _, planted = signed_in(hospital)
+    own = {"Origin": "https://localhost", "Host": "localhost"}  # as a proxy passes it on
+    reply = httpx.post(f"{hospital.desk.url}/sign-in", data={"token": token}, headers=own)
+    cookie = reply.headers["set-cookie"]
+    assert cookie.startswith("__Host-discreet_desk=")
+    assert {"Secure", "HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert "domain" not in cookie.lower()
+    session = cookie.partition("=")[2].partition(";")[0]
+    other = planted.cookies["discreet_desk"]
+    for name, value, status in (("__Host-discreet_desk", session, 200), ("discreet_desk", other, 303)):
+        reply = httpx.get(f"{hospital.desk.url}/", headers=own | {"Cookie": f"{name}={value}"})
+        assert reply.status_code == status
+    named = f"__Host-discreet_desk={session}"
+    ended = httpx.post(f"{hospital.desk.url}/sign-out", headers=own | {"Cookie": named})
+    assert "Secure" in ended.headers["set-cookie"]  # else the browser keeps it
+    assert httpx.get(f"{hospital.desk.url}/", headers=own | {"Cookie": named}).status_code == 303
+
+
+def test_looking_whether_a_page_is_there_changes_nothing_and_is_no_form(hospital: Hospital) -> None:
+    _, client = signed_in(hospital)
+    client.headers.pop("Origin")
+    assert client.head("/").status_code == 200
+    assert client.head("/sign-in").status_code == 200
 
 
 def test_a_session_ends_with_its_token_and_with_its_time(hospital: Hospital, monkeypatch: pytest.MonkeyPatch) -> None:

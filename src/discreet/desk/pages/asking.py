@@ -17,8 +17,8 @@ from discreet.desk.pages.previews import LARGE, SMALL, Mistake, Preview, preview
 from discreet.desk.pages.public_words import columns_of, examples, sql_name
 from discreet.desk.pages.visits import Visit
 from discreet.desk.questions import DeskQuestion, check_label
+from discreet.desk.requests import key_of_address
 from discreet.errors import DiscreetError, extra
-from discreet.ledger.units import checked_key
 
 with extra("desk"):
     from starlette.responses import RedirectResponse
@@ -199,9 +199,7 @@ async def release(visit: Visit) -> Response:
     name = visit.part("name")
     dataset = visit.service.dataset(visit.person, name)
     try:
-        question, key = _read(name, visit.form).question, checked_key(visit.form.text("key"))
-        if len(key) > 100:
-            raise ValueError("The key of the form is too long.")
+        question, key = _read(name, visit.form).question, key_of_address(visit.form.text("key"))
     except ValueError as error:
         raise Refusal(422, "invalid", str(error)) from None
     visit.desk.server.limits.take(visit.person.name, dataset.rate)
