@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,10 +11,12 @@ import pytest
 
 from discreet.desk.pages.routes import PAGES, _local
 from discreet.desk.pages.views import POLICY
+from discreet.desk.server import application
 from tests.desk.desks import PATIENCE
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
+COUNTS = "SELECT COUNT(*) AS n FROM visits"
 PARTS = {"{name}": "visits", "{key}": "none", "{form}": "csv", "{number:int}": "999"}
 
 
@@ -182,3 +185,44 @@ def test_a_link_from_elsewhere_leads_to_signing_in(hospital: Hospital) -> None:
 def test_signing_in_leads_nowhere_else(address: str) -> None:
     assert _local(address) == "/"
     assert _local("/data/visits") == "/data/visits"
+
+
+def test_no_route_tells_what_is_anothers_from_what_is_not_there(hospital: Hospital) -> None:
+    """Every route of the server, by every method, called by an analyst of no data set: with names, and with none."""
+    service = hospital.desk.service
+    _, owner = signed_in(hospital)
+    owner.post("/data/visits/release", data={"sql": COUNTS, "epsilon": "0.9", "key": "theirs", "label": "theirs"})
+    waiting = service.state.questions(state="waiting")[0]
+    token = service.state.add_person(f"stranger-{next(hospital.numbers)}", "analyst", ())
+    client = hospital.desk.with_token(token)
+    client.headers.update({"Origin": hospital.desk.url, "Accept": "text/html"})
+    assert client.post("/sign-in", data={"token": token}).status_code == 303
+    there = {"name": "visits", "key": "theirs", "number:int": str(waiting.number), "form": "csv", "decision": "approve"}
+    nowhere = {"name": "nothing", "key": "nothing", "number:int": "999999", "form": "csv", "decision": "approve"}
+    before, seen = service.ledger.head(), 0
+    for route in application(service, log=False)._application.routes:
+        path = route.path.removesuffix("{rest:path}")
+        if path in ("/sign-out", "/static/{name}", "/metrics"):
+            continue
+        for method in sorted(route.methods):
+            said = []
+            for parts in (there, nowhere):
+                address = re.sub("{([^}]+)}", lambda part, parts=parts: parts[part[1]], path)
+                wire = {"version": 1, "operation": {"type": "sql", "dataset": parts["name"], "sql": COUNTS},
+                        "budget": {"epsilon": 0.1}}  # fmt: skip
+                form = {"do": "note", "note": "x", "why": "x", "sql": COUNTS, "epsilon": "0.1", "key": "k",
+                        "book": parts["name"], "name": "x"}  # fmt: skip
+                body = {"json": wire} if path.startswith("/v1/") else {"data": form}
+                reply = client.request(method, address, headers={"Idempotency-Key": "k"}, **body)
+                said.append((reply.status_code, _said(reply)))
+            assert said[0] == said[1], (method, path)
+            if "{" in path or method != "GET":
+                seen += said[0][0] == 404
+    assert seen > 30
+    assert service.ledger.head() == before
+    assert service.state.question_number(waiting.number) == waiting
+    assert owner.post("/answers/theirs", data={"do": "cancel"}).status_code == 303
+
+
+def _said(reply: httpx.Response) -> str:
+    return _body(reply) if "<main" in reply.text else reply.text
