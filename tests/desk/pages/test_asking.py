@@ -209,6 +209,15 @@ def test_what_people_write_is_escaped_everywhere(hospital: Hospital, text: str) 
         assert "1337" not in page.text
 
 
+@pytest.mark.parametrize("rows", ["inf", "-inf", "nan", "1e400", "-5", "0", "1e300"])
+def test_an_error_in_groups_of_no_size_is_a_mistake_in_words(hospital: Hospital, rows: str) -> None:
+    _, client = signed_in(hospital)
+    form = {"sql": COUNTS, "epsilon": "0.1", "do": "error", "error": "20", "rows": rows}
+    page = client.post("/data/visits/ask", data=form)
+    assert page.status_code == 200
+    assert "Something unexpected" not in page.text
+
+
 def test_what_cannot_be_seen_is_shown_to_who_approves_it(hospital: Hospital) -> None:
     """Signs that turn the direction of writing make a question look like another one."""
     _, client = signed_in(hospital)

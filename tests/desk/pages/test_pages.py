@@ -278,6 +278,8 @@ def test_the_ledger_is_filtered_and_exported(hospital: Hospital) -> None:
 def test_the_report_comes_in_every_form(hospital: Hospital) -> None:
     _, officer = signed_in(hospital, "officer")
     assert officer.get("/report/visits.json").json()["book"] == "visits"
+    for form in ("json", "html", "registry"):  # where the files are is nobody's business on the web
+        assert str(hospital.desk.service.configuration.folder) not in officer.get(f"/report/visits.{form}").text
     assert officer.get("/report/visits.registry").json()["model"]["name"] == "central"
     for path in ("/report/visits.exe", "/report/none.html", "/hazards/none"):
         assert officer.get(path).status_code == 404

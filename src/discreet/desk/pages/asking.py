@@ -118,6 +118,8 @@ def _done(visit: Visit, form: AskForm, what: str) -> AskForm:
                 raise ValueError("Say how far off an answer may be: a number, such as 20.")
             rows = visit.form.number("rows")
             query = form.question.build(table) if form.epsilon else replace(form, epsilon=1.0).question.build(table)
+            if rows is not None and not math.isfinite(rows):
+                raise ValueError("rows must be a number of rows, such as 500.")
             epsilon = query.epsilon_for(error=error, delta=form.delta, rows=None if rows is None else int(rows))
             return replace(form, epsilon=epsilon)
         case "check":
