@@ -93,6 +93,53 @@ def test_a_lost_connection_is_asked_again_under_the_same_key(desk: Running) -> N
     assert desk.service.ledger.book(f"visits/{name}").spent().entries == 1
 
 
+@pytest.mark.parametrize("status", [None, 502])
+def test_who_loses_the_connection_for_good_is_given_the_key(
+    desk: Running, monkeypatch: pytest.MonkeyPatch, status: int | None
+) -> None:
+    """Charged, and no reply comes through, or a proxy's own: without the key they would pay a second time."""
+
+    class Lost(httpx.HTTPTransport):
+        lost = True
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            response = super().handle_request(request)
+            if request.method == "POST" and self.lost:
+                response.read()
+                if status is None:
+                    raise httpx.ReadError("lost")
+                return httpx.Response(status, text="Bad gateway")
+            return response
+
+    monkeypatch.setattr("discreet.desk.client.time.sleep", lambda seconds: None)
+    name, token = desk.person()
+    transport = Lost()
+    with connect(desk.url, token, transport=transport) as at:
+        asked = at.table("visits").count()
+        with pytest.raises(DeskError, match="Ask again with key=") as failed:
+            asked.release(epsilon=0.1)
+        transport.lost = False
+        assert asked.release(epsilon=0.1, key=failed.value.key).key == failed.value.key
+    assert desk.service.ledger.book(f"visits/{name}").spent().entries == 1
+
+
+def test_a_key_that_is_just_being_taken_up_is_asked_again(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request is not yet written down when the second one comes: that is no failure."""
+    name, token = desk.person()
+    waits: list[float] = []
+    claimed = desk.service._claimed(name, "busy")
+    claimed.__enter__()
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        claimed.__exit__(None, None, None)
+
+    monkeypatch.setattr("discreet.desk.client.time.sleep", wait)
+    with connect(desk.url, token) as at:
+        assert at.table("visits").count().release(epsilon=0.1, key="busy").key == "busy"
+    assert waits == [0.2]
+
+
 def test_refusals_are_the_exceptions_of_a_local_table(desk: Running, at: Desk) -> None:
     visits = at.table("visits")
     with pytest.raises(ValueError, match="did you mean 'days'"):

@@ -33,7 +33,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
         ("workers = 1", "workers = 0", "workers"),
         ("workers = 1", "worker = 1", r"desk\.worker is not known"),
         ("tick = 0.02", "tick = 0", "tick"),
-        ("deadline = 20.0", "deadline = 0.001", "deadline"),
+        ("deadline = 300.0", "deadline = 0.001", "deadline"),
         ("epsilon = 1000.0", "epsilon = 0", r"datasets\.visits: epsilon"),
         ("delta = 1e-06", "delta = 2", "delta"),
         ("rate = 1000000", "rate = 0", "rate"),

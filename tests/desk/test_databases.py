@@ -172,6 +172,26 @@ def test_a_desk_answers_about_postgresql_with_everything_in_postgresql(tmp_path:
         Service(read_configuration(file))
 
 
+@pytest.mark.parametrize("source", ["years", "years/*.parquet", "years/**/*.parquet"])
+def test_a_budget_of_one_file_of_a_folder_is_no_fresh_one(tmp_path: Path, source: str) -> None:
+    file = write_desk(tmp_path)
+    (tmp_path / "years").mkdir()
+    (tmp_path / "years" / "one.parquet").symlink_to(tmp_path / "visits.parquet")
+    with file.open("a", encoding="utf-8") as text:
+        text.write(f'\n[datasets.again]\nsource = "{source}"\nschema = "visits.toml"\nepsilon = 1.0\n')
+    with pytest.raises(ValueError, match="another book counts already"):
+        read_configuration(file)
+
+
+def test_a_file_of_a_folder_that_leads_outside_is_refused(tmp_path: Path) -> None:
+    file = write_desk(tmp_path)
+    (tmp_path / "years").mkdir()
+    (tmp_path / "years" / "one.parquet").symlink_to("/etc/hostname")
+    file.write_text(file.read_text(encoding="utf-8").replace('"visits.parquet"', '"years"'), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"lies outside of desk\.root"):
+        read_configuration(file)
+
+
 def test_a_budget_of_a_hard_link_is_no_fresh_one(tmp_path: Path) -> None:
     file = write_desk(tmp_path)
     (tmp_path / "copy.parquet").hardlink_to(tmp_path / "visits.parquet")

@@ -8,6 +8,7 @@ import pytest
 
 from discreet.desk import service
 from searches import desk as searching
+from searches.desk_defences import check_lines
 
 
 def test_changed_requests_neither_fail_nor_tell() -> None:
@@ -25,3 +26,8 @@ def test_the_search_sees_a_desk_that_tells(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(service, "Refusal", refuse)
     with pytest.raises(AssertionError, match=searching.MARK):
         searching.search(list(range(150)))
+
+
+def test_the_search_for_watched_defences_finds_their_lines() -> None:
+    """A line that was rewritten stops the whole search, which nobody runs every day."""
+    check_lines()

@@ -11,7 +11,7 @@ from discreet.desk.charging import open_books
 from discreet.desk.configuration import read_configuration
 from discreet.desk.people import raise_limit
 from discreet.ledger import Ledger
-from tests.desk.desks import COUNT, LARGE, Running, ask, write_desk
+from tests.desk.desks import COUNT, LARGE, PATIENCE, Running, ask, write_desk
 
 
 def test_a_person_that_is_added_may_ask(desk: Running) -> None:
@@ -112,7 +112,7 @@ class Held:
 
         def ask_later(worker: _Worker, job: object) -> object:
             self.reached.set()
-            assert self.go.wait(60)
+            assert self.go.wait(PATIENCE)
             return ask_worker(worker, job)  # type: ignore[arg-type]
 
         monkeypatch.setattr(_Worker, "ask", ask_later)
@@ -124,7 +124,7 @@ def ask_held(desk: Running, monkeypatch: pytest.MonkeyPatch, meanwhile: object) 
     held, replies = Held(desk, monkeypatch), []
     asking = threading.Thread(target=lambda: replies.append(ask(desk.with_token(token), COUNT, "q")))
     asking.start()
-    assert held.reached.wait(60)
+    assert held.reached.wait(PATIENCE)
     meanwhile(name, token)  # type: ignore[operator]
     held.go.set()
     asking.join()

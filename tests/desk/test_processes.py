@@ -21,7 +21,7 @@ import pytest
 from discreet import cli
 from discreet.desk import DeskError
 from discreet.ledger import Ledger
-from tests.desk.desks import COUNT, free_port, write_desk
+from tests.desk.desks import COUNT, PATIENCE, free_port, write_desk
 
 COMMAND = [sys.executable, "-c", "from discreet.cli import main; main()"]
 
@@ -174,7 +174,7 @@ class Load:
 
     def ask(self, who: int) -> None:
         headers = {"Authorization": f"Bearer {self.tokens[who]}"}
-        with httpx.Client(base_url=self.url, headers=headers, timeout=30) as client:
+        with httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE) as client:
             while True:
                 key = f"q{self.asked.get(who, 0)}"
                 try:
@@ -216,7 +216,7 @@ def survive(folder: Path, kills: int, clients: int) -> None:
             for thread in threads:
                 thread.start()
             for _ in range(draw.randint(1, 20)):  # one client has its answer; the others are somewhere before theirs
-                assert load.replies.acquire(timeout=60)
+                assert load.replies.acquire(timeout=PATIENCE)
             server.kill()
             for thread in threads:
                 thread.join()
@@ -224,7 +224,7 @@ def survive(folder: Path, kills: int, clients: int) -> None:
         wait_for_port(port)
         for (who, key), values in load.answers.items():
             headers = {"Authorization": f"Bearer {tokens[who]}", "Idempotency-Key": key}
-            reply = httpx.post(f"{load.url}/v1/releases", json=COUNT.to_dict(), headers=headers, timeout=30)
+            reply = httpx.post(f"{load.url}/v1/releases", json=COUNT.to_dict(), headers=headers, timeout=PATIENCE)
             values.add(_value(reply.json()))
     assert all(len(values) == 1 for values in load.answers.values())
     stored = state.questions()

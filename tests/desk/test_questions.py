@@ -161,6 +161,35 @@ def test_sql_is_read_again_by_our_parser() -> None:
             DeskQuestion("people", EPSILON, sql=sql).operation(table())
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM patients",
+        "SELECT COUNT(*) FROM '/etc/passwd'",
+        "SELECT COUNT(*) FROM information_schema.tables",
+        "SELECT COUNT(*) FROM elsewhere.people",
+        "WITH x AS (SELECT age FROM patients) SELECT AVG(age) FROM x",
+        "SELECT AVG(age) FROM (SELECT age FROM patients) people",
+    ],
+)
+def test_sql_about_another_table_is_refused(sql: str) -> None:
+    """Our parser takes any name for the one table that is open; at a desk the answer would be about another."""
+    with pytest.raises(ValueError, match=r"is not what is asked about here: write 'people' after FROM"):
+        DeskQuestion("people", EPSILON, sql=sql).operation(table())
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'SELECT COUNT(*) FROM "People" AS p WHERE p.age > 3;',
+        "WITH people AS (SELECT age FROM people WHERE age > 3), x AS (SELECT age FROM people) SELECT AVG(age) FROM x",
+        "SELECT AVG(age) FROM (SELECT age FROM people) patients",
+    ],
+)
+def test_sql_about_the_data_set_is_read_however_it_is_called_inside(sql: str) -> None:
+    assert DeskQuestion("people", EPSILON, sql=sql).operation(table()).event is not None
+
+
 def doubled(depth: int) -> list[BuilderCall]:
     """Columns each of which names the one before it twice."""
     names = ["age", *(f"x{number}" for number in range(depth))]

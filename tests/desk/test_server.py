@@ -164,7 +164,8 @@ def test_metrics_count_replies_and_name_nobody(desk: Running) -> None:
 def test_a_desk_is_called_by_its_own_names_alone(desk: Running) -> None:
     """DNS rebinding: a page whose name was pointed at this machine."""
     client = desk.client()
-    for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example"):
+    for host in ("evil.example", "127.0.0.1.evil.example", "", "localhost@evil.example", "localhost:80@evil.example",
+                 "localhost:80/evil", "localhost:x", "localhost:80?next=//evil.example"):  # fmt: skip
         reply = client.get("/v1/desk", headers={"Host": host})
         assert (reply.status_code, reply.json()["error"]["code"]) == (421, "wrong_host")
     assert client.get("/v1/desk", headers={"Host": "LOCALHOST:80"}).status_code == 200
@@ -286,7 +287,7 @@ def test_a_public_mistake_costs_nothing_and_quotes_no_path(desk: Running) -> Non
     assert desk.service.ledger.book(f"visits/{name}").spent().entries == 0
 
 
-@pytest.mark.parametrize("key", [None, "", "x" * 101, "é".encode().decode("latin-1")])
+@pytest.mark.parametrize("key", [None, "", "x" * 101, "a/b", "..", "é".encode().decode("latin-1")])
 def test_a_release_needs_a_key(desk: Running, key: str | None) -> None:
     headers = {} if key is None else {"Idempotency-Key": key.encode("latin-1")}
     reply = desk.client().post("/v1/releases", json=COUNT.to_dict(), headers=headers)  # type: ignore[arg-type]

@@ -132,10 +132,24 @@ class Desk:
         """The answer to a question; asked again under the same key until it is there."""
         key = key or secrets.token_urlsafe(16)
         while True:
-            reply = self._call("POST", "/v1/releases", json=question.to_dict(), headers={"Idempotency-Key": key})
+            reply = self._post(question, key)
             if reply["state"] != "running":
                 return _release(reply, self._frames)
             time.sleep(0.2)  # another request with this key is at work
+
+    def _post(self, question: DeskQuestion, key: str) -> dict[str, Any]:
+        """What the desk says of a question; where it may have been charged and nobody said so, the key goes along: a
+        new one would be a second charge.
+        """
+        try:
+            return self._call("POST", "/v1/releases", json=question.to_dict(), headers={"Idempotency-Key": key})
+        except DeskError as error:
+            if error.code == "busy":
+                return {"state": "running"}
+            if 0 < error.status < 500:
+                raise
+            unsure = f"{error} Ask again with key={key!r}: whatever became of it, it is charged once."
+            raise DeskError(unsure, status=error.status, code=error.code, key=key) from None
 
     def _call(self, method: str, path: str, **content: Any) -> dict[str, Any]:
         import httpx

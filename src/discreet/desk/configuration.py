@@ -29,8 +29,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from glob import glob
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,7 +41,7 @@ from discreet.errors import is_whole_text, number, positive, probability, whole
 from discreet.ledger.address import Address
 from discreet.ledger.terms import check_name
 
-__all__ = ["Configuration", "Dataset", "read_configuration"]
+__all__ = ["Configuration", "Dataset", "read_configuration", "source_files"]
 
 Section = TypeVar("Section")
 _NO_ADDRESS = (
@@ -182,7 +184,10 @@ def _source(root: Path, name: str, value: Any) -> Path | str:
         return address
     if "://" in address:
         raise ValueError(f"{name} {_NO_ADDRESS}")
-    return _below(root, name, value)
+    path = _below(root, name, value)
+    for file in () if path.is_file() else source_files(path):  # of a folder, each may be a link
+        _below(root, name, file)
+    return path
 
 
 def _below(root: Path, name: str, value: Any) -> Path:
@@ -216,7 +221,7 @@ def _refuse_second_budgets(datasets: Mapping[str, Dataset]) -> None:
     book_of: dict[Any, str] = {}
     source_of: dict[str, Any] = {}
     for each in datasets.values():
-        if any(book_of.setdefault(place, each.book) != each.book for place in (each.place, _file_of(each))):
+        if any(book_of.setdefault(place, each.book) != each.book for place in (each.place, *_files_of(each))):
             raise ValueError(
                 f"datasets.{each.name} has a source that another book counts already: name that book, so that both are "
                 "counted together."
@@ -228,10 +233,17 @@ def _refuse_second_budgets(datasets: Mapping[str, Dataset]) -> None:
             raise ValueError(f"datasets.{each.name} and datasets.{first.name} have one book with two limits.")
 
 
-def _file_of(dataset: Dataset) -> Any:
-    """The file itself, by whatever name (a hard link is the same); with its table, where it has several."""
-    try:
-        found = Path(dataset.source).stat() if isinstance(dataset.source, Path) else None
-    except OSError:  # not there yet: a worker will say so
-        found = None
-    return dataset.place if found is None else (found.st_dev, found.st_ino, dataset.table)
+def source_files(source: Path) -> list[str]:
+    """The files that a source is made of, as ``table`` finds them: one, a folder of Parquet, a glob."""
+    pattern = str(source / "**" / "*.parquet") if source.is_dir() else str(source)
+    return [pattern] if source.is_file() else sorted(glob(pattern, recursive=True))
+
+
+def _files_of(dataset: Dataset) -> Iterator[Any]:
+    """The files themselves, by whatever names (a hard link is the same, and one of a folder is that of the folder);
+    with their table, where they have several.
+    """
+    for file in source_files(dataset.source) if isinstance(dataset.source, Path) else ():
+        with suppress(OSError):  # gone just now: a worker will say so
+            found = Path(file).stat()
+            yield found.st_dev, found.st_ino, dataset.table

@@ -18,10 +18,11 @@ from pathlib import Path
 __all__ = ["confine", "die_with_parent"]
 
 # by machine: the architecture's number for the kernel's audit, the call that sets a filter, and the calls refused:
-# socket, connect, execve, execveat, ptrace, process_vm_readv, process_vm_writev, io_uring_setup
+# socket, connect, execve, execveat, ptrace, process_vm_readv, process_vm_writev, io_uring_setup, pidfd_getfd (which
+# takes an open socket from another process)
 _MACHINES = {
-    "x86_64": (0xC000003E, 317, (41, 42, 59, 322, 101, 310, 311, 425)),
-    "aarch64": (0xC00000B7, 277, (198, 203, 221, 281, 117, 270, 271, 425)),
+    "x86_64": (0xC000003E, 317, (41, 42, 59, 322, 101, 310, 311, 425, 438)),
+    "aarch64": (0xC00000B7, 277, (198, 203, 221, 281, 117, 270, 271, 425, 438)),
 }
 _NO_NEW_PRIVILEGES, _DIE_WITH_PARENT = 38, 1  # of prctl
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # of the kernel's filter language

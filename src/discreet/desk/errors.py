@@ -33,16 +33,15 @@ class Refusal(Exception):
 
 
 class DeskError(DiscreetError):
-    """What a desk answered, at the client."""
+    """What a desk answered, at the client; ``key`` is that of the question, where there is one to ask again."""
 
-    def __init__(self, message: str, *, status: int, code: str) -> None:
+    def __init__(self, message: str, *, status: int, code: str, key: str = "") -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.key = status, code, key
 
 
 class ApprovalNeeded(DeskError):
     """The question waits for the owner: ask again with the same ``key`` when it was approved."""
 
     def __init__(self, message: str, key: str) -> None:
-        super().__init__(message, status=202, code="waiting")
-        self.key = key
+        super().__init__(message, status=202, code="waiting", key=key)

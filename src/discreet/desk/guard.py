@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -25,6 +26,7 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+_HOST = re.compile(r"(?P<name>\[[^][/?#]*\]|[^][/?#:]*)(:[0-9]*)?")
 SLOWEST = 20.0  # seconds for a request's body: whoever sends it slower holds a connection that others need
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -111,10 +113,9 @@ class Guard:
 
 
 def _name_of(host: bytes) -> str:
-    """A host without its port."""
-    text = host.decode("latin-1").casefold()
-    name = text[: text.index("]") + 1] if text.startswith("[") and "]" in text else text.partition(":")[0]
-    return name.strip("[]")
+    """A host without its port; of what is neither, nothing: addresses are made of it, and paths read off them."""
+    named = _HOST.fullmatch(host.decode("latin-1").casefold())
+    return named["name"].strip("[]") if named else ""
 
 
 def _follows_link(scope: Any, headers: Mapping[bytes, bytes]) -> bool:

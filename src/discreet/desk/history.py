@@ -6,7 +6,7 @@ Lists leave the answers where they are: an answer may be long, and a list shows 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ class AskedQuestion:
     def text(self) -> str:
         """What was asked, as people read it; as it was written down, where this version no longer reads it."""
         try:
-            return str(DeskQuestion.from_dict(self.question))
+            return _visible(str(DeskQuestion.from_dict(self.question)))
         except ValueError:
             return json.dumps(self.question["operation"])
 
@@ -67,10 +67,10 @@ class AskedQuestion:
 
 
 class History:
-    """The questions of a desk's state."""
+    """The questions of a desk's state; those ``in_flight``, whose reply has not left at its tick, still run."""
 
-    def __init__(self, state: DeskState) -> None:
-        self._state = state
+    def __init__(self, state: DeskState, in_flight: Callable[[int], bool]) -> None:
+        self._state, self._in_flight = state, in_flight
 
     def search(
         self,
@@ -102,7 +102,7 @@ class History:
             .limit(most)
         )
         with self._state._transaction(write=False) as connection:
-            return [_asked(row) for row in connection.execute(query)]
+            return [self._asked(row) for row in connection.execute(query)]
 
     def same(self, person: str, operation: Mapping[str, Any]) -> list[AskedQuestion]:
         """The answered questions of a person that ask the same, whatever they cost: their answers are free."""
@@ -111,13 +111,21 @@ class History:
         same = mine & (sa.func.substr(_questions.c.question, 1, _START + len(text)) == _head(text))
         query = sa.select(*_LIGHT).where(same).order_by(_questions.c.number.desc()).limit(5)
         with self._state._transaction(write=False) as connection:
-            return [_asked(row) for row in connection.execute(query)]
+            found = [self._asked(row) for row in connection.execute(query)]
+        return [asked for asked in found if asked.state == "answered"]
 
     def waiting(self) -> int:
         """How many questions wait for the owner."""
         query = sa.select(sa.func.count()).where(_questions.c.state == "waiting")
         with self._state._transaction(write=False) as connection:
             return int(connection.execute(query).scalar_one())
+
+    def _asked(self, row: Any) -> AskedQuestion:
+        """A row as it may be seen now: whoever lists their questions learns no earlier than who waits for the reply."""
+        note = row.note if "note" in row._fields else ""
+        state = "running" if self._in_flight(row.number) else row.state
+        question, decision = json.loads(row.question), json.loads(row.decision)
+        return AskedQuestion(row.number, row.person, row.key, row.digest, question, state, row.at, decision, note)
 
     def note(self, person: str, number: int, text: str) -> None:
         """Keep a note beside a question of one's own."""
@@ -135,6 +143,16 @@ class History:
             return str(connection.execute(query).scalar_one_or_none() or "")
 
 
+def _visible(text: str) -> str:
+    r"""The text with what cannot be seen as an escape: who approves a question approves what stands there, in the order
+    in which it stands there.
+
+    >>> print(_visible("SELECT 1 -- \u202e\n"), end="")
+    SELECT 1 -- \u202e
+    """
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else ascii(sign)[1:-1] for sign in text)
+
+
 def _head(operation: str) -> str:
     """How a stored question begins: ``DeskQuestion.to_dict`` writes its version and its operation first."""
     return json.dumps({"version": 1, "operation": None}).replace("null}", operation)
@@ -145,9 +163,3 @@ _START = len(_head(""))
 
 def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-
-
-def _asked(row: Any) -> AskedQuestion:
-    note = row.note if "note" in row._fields else ""
-    question, decision = json.loads(row.question), json.loads(row.decision)
-    return AskedQuestion(row.number, row.person, row.key, row.digest, question, row.state, row.at, decision, note)

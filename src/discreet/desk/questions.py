@@ -28,6 +28,7 @@ from discreet.tables.aggregates import Aggregate, Count, Mean, Sum, Variance
 from discreet.tables.binned import CountDistinct, Histogram, Quantile, Quantiles
 from discreet.tables.covariances import Covariance
 from discreet.tables.expressions import Expression
+from discreet.tables.lists import take_out_lists
 from discreet.tables.operation import TableOperation
 from discreet.tables.query import TableQuery
 from discreet.tables.table import Table
@@ -177,7 +178,9 @@ class DeskQuestion:
             raise ValueError("This question is of the table as a whole, and no query.")
         try:
             if self.sql is not None:
-                return table.parse(self.sql)
+                query = table.parse(self.sql)
+                _refuse_other_tables(self.sql, self.dataset)
+                return query
             asked: Table | TableQuery = table
             for step in self.steps:
                 asked = step.apply(asked)
@@ -227,6 +230,21 @@ def count_numbers(asked: TableQuery | TableOperation | WholeTableOperation) -> i
     if isinstance(asked, WholeTableOperation):
         return asked.numbers
     return asked.rows.public_groups * sum(_numbers_of(aggregate) for _, aggregate in asked.aggregates)
+
+
+def _refuse_other_tables(sql: str, dataset: str) -> None:
+    """Refuse a SELECT from another name than the data set's: a parser with one table takes any name for it, but a desk
+    has several, and who asks of one and is answered about another has paid for a wrong number.
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    tree = sqlglot.parse_one(take_out_lists(sql)[0], dialect="duckdb")
+    inner = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    for source in tree.find_all(exp.Table):
+        if source.db or source.name.lower() not in {dataset.lower(), *inner}:
+            named = ".".join(part.name for part in source.parts)
+            raise ValueError(f"FROM {named!r} is not what is asked about here: write {dataset!r} after FROM.")
 
 
 def _as_text(step: BuilderCall) -> str:

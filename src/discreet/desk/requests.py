@@ -14,7 +14,7 @@ from discreet.ledger.units import checked_key
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["line_of", "read_body", "read_key", "read_why", "valid"]
+__all__ = ["key_of_address", "line_of", "read_body", "read_key", "read_why", "valid"]
 
 Built = TypeVar("Built")
 
@@ -30,10 +30,16 @@ def valid(build: Callable[[], Built]) -> Built:
 def read_key(request: Request) -> str:
     """The key of a question."""
     key = request.headers.get("idempotency-key")
-    if key is None or len(key) > 100:
-        missing = "Idempotency-Key is missing, or longer than 100 characters: a new one for each question."
-        raise Refusal(422, "invalid", missing)
-    return valid(lambda: checked_key(key))
+    if key is None:
+        raise Refusal(422, "invalid", "Idempotency-Key is missing: a new one for each question.")
+    return valid(lambda: key_of_address(key))
+
+
+def key_of_address(key: str) -> str:
+    """A key that can stand in an address, where its answer is found again."""
+    if len(key) > 100 or "/" in key or not key.strip("."):
+        raise ValueError("The key of a question has 1 to 100 characters, without '/', and is not made of dots alone.")
+    return checked_key(key)
 
 
 async def read_body(request: Request) -> dict[str, Any]:

@@ -299,9 +299,13 @@ class Service:
                 return self._again(known)
         return reply_of(self.shown(self._again(known)))
 
+    def has_not_left(self, number: int) -> bool:
+        """Whether the reply to the question of that number still waits for its tick."""
+        return number in self._in_flight
+
     def shown(self, asking: Asking) -> Asking:
         """What may be seen of a question: until its reply has left at a tick, that it runs, to whoever looks."""
-        return replace(asking, state="running", answer={}) if asking.number in self._in_flight else asking
+        return replace(asking, state="running", answer={}) if self.has_not_left(asking.number) else asking
 
     def _again(self, known: Asking) -> Asking:
         asking = self.state.question_number(known.number)

@@ -21,12 +21,12 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from glob import glob
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from discreet.desk.answers import write_frame
+from discreet.desk.configuration import source_files
 from discreet.desk.confinement import confine, die_with_parent
 from discreet.desk.databases import DatabaseTable, open_duckdb_table, open_postgres_table
 from discreet.desk.public_tables import empty_table, public_facts, read_declaration
@@ -114,7 +114,7 @@ def _open(source: str | None, schema: str | None, name: str | None = None, *, me
     settings: dict[str, Any] = {"memory_limit": f"{memory / 2:g}GB", "threads": 1}
     if name is None:
         opened = table(source, schema=declared, **settings)
-        lock_connection(opened.source.connection, _files(Path(source)))
+        lock_connection(opened.source.connection, source_files(Path(source)))
         return _Opened(opened, declared, source)
     if source.startswith("postgresql"):
         columns = list(dict.fromkeys([*declared.schema, *([declared.unit] if declared.unit else [])]))
@@ -124,12 +124,6 @@ def _open(source: str | None, schema: str | None, name: str | None = None, *, me
     opened = table(found.relation, schema=declared)
     lock_connection(found.connection, files)
     return _Opened(opened, declared, found)
-
-
-def _files(source: Path) -> list[str]:
-    """The files that a source is made of, as ``table`` finds them: one, a folder of Parquet, a glob."""
-    pattern = str(source / "**" / "*.parquet") if source.is_dir() else str(source)
-    return [pattern] if source.is_file() else sorted(glob(pattern, recursive=True))
 
 
 def _warm_up(empty: Table) -> None:

@@ -25,7 +25,7 @@ DESK = """\
 [desk]
 workers = 1
 tick = {tick}
-deadline = 20.0
+deadline = 300.0
 
 [datasets.visits]
 source = "visits.parquet"

@@ -209,6 +209,26 @@ def test_what_people_write_is_escaped_everywhere(hospital: Hospital, text: str) 
         assert "1337" not in page.text
 
 
+@pytest.mark.parametrize("rows", ["inf", "-inf", "nan", "1e400", "-5", "0", "1e300"])
+def test_an_error_in_groups_of_no_size_is_a_mistake_in_words(hospital: Hospital, rows: str) -> None:
+    _, client = signed_in(hospital)
+    form = {"sql": COUNTS, "epsilon": "0.1", "do": "error", "error": "20", "rows": rows}
+    page = client.post("/data/visits/ask", data=form)
+    assert page.status_code == 200
+    assert "Something unexpected" not in page.text
+
+
+def test_what_cannot_be_seen_is_shown_to_who_approves_it(hospital: Hospital) -> None:
+    """Signs that turn the direction of writing make a question look like another one."""
+    _, client = signed_in(hospital)
+    _, owner = signed_in(hospital, "owner")
+    sql = "SELECT COUNT(*) AS n FROM visits -- \u202e05 < syad EREHW\u2066"
+    client.post("/data/visits/release", data={"sql": sql, "epsilon": "0.9", "key": "turned", "label": "turned"})
+    for page in (owner.get("/requests").text, client.get("/answers/turned").text):
+        assert "FROM visits -- \\u202e05 &lt; syad EREHW\\u2066" in page
+    assert client.post("/answers/turned", data={"do": "cancel"}).status_code == 303
+
+
 def test_the_form_writes_the_question_that_was_chosen() -> None:
     columns = [
         ColumnWords("ward name", "category", "", ("a", "b"), False, True),

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.desk.desks import free_port
+from tests.desk.desks import PATIENCE, free_port
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
@@ -56,7 +56,9 @@ def test_an_owner_comes_from_a_file_to_a_running_desk_in_nine_steps(chromium: st
     tokens = []
     for words in before:
         command = [*DISCREET, *shlex.split(words)]
-        said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120).stdout
+        said = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=PATIENCE
+        ).stdout
         tokens += re.findall(r"desk_\S+", said)
         steps += 1
     theirs, mine = tokens
@@ -86,5 +88,5 @@ def test_an_owner_comes_from_a_file_to_a_running_desk_in_nine_steps(chromium: st
             visitor.close()
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(PATIENCE)
         server.stdout.close()

@@ -99,9 +99,20 @@ def test_an_answer_that_has_not_left_is_not_shown(hospital: Hospital) -> None:
         assert 'http-equiv="refresh"' in page
         assert "cardiology" not in page
         assert client.get("/answers/early/csv").status_code == 404
+        for path in ("/history", "/"):  # lists tell no earlier
+            listed = client.get(path).text
+            assert "state-running" in listed, path
+            assert "state-answered" not in listed, path
+        assert "You have this answer already" not in _confirm(client)
     finally:
         service._in_flight.discard(asking.number)
     assert "cardiology" in client.get("/answers/early").text
+    assert "state-answered" in client.get("/history").text
+    assert "You have this answer already" in _confirm(client)
+
+
+def _confirm(client: httpx.Client) -> str:
+    return client.post("/data/visits/confirm", data={"sql": COUNTS, "epsilon": "0.1"}).text
 
 
 def test_the_planner_reads_nothing_and_adds_up(hospital: Hospital) -> None:
@@ -267,6 +278,8 @@ def test_the_ledger_is_filtered_and_exported(hospital: Hospital) -> None:
 def test_the_report_comes_in_every_form(hospital: Hospital) -> None:
     _, officer = signed_in(hospital, "officer")
     assert officer.get("/report/visits.json").json()["book"] == "visits"
+    for form in ("json", "html", "registry"):  # where the files are is nobody's business on the web
+        assert str(hospital.desk.service.configuration.folder) not in officer.get(f"/report/visits.{form}").text
     assert officer.get("/report/visits.registry").json()["model"]["name"] == "central"
     for path in ("/report/visits.exe", "/report/none.html", "/hazards/none"):
         assert officer.get(path).status_code == 404

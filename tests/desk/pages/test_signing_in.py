@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,9 +11,12 @@ import pytest
 
 from discreet.desk.pages.routes import PAGES, _local
 from discreet.desk.pages.views import POLICY
+from discreet.desk.server import application
+from tests.desk.desks import PATIENCE
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
+COUNTS = "SELECT COUNT(*) AS n FROM visits"
 PARTS = {"{name}": "visits", "{key}": "none", "{form}": "csv", "{number:int}": "999"}
 
 
@@ -20,7 +24,7 @@ def signed_in(hospital: Hospital, role: str = "analyst", **options: Any) -> tupl
     """A client that has a session, as a browser has."""
     name, token = hospital.person(role, **options)
     url = hospital.desk.url
-    client = httpx.Client(base_url=url, headers={"Origin": url, "Accept": "text/html"}, timeout=60)
+    client = httpx.Client(base_url=url, headers={"Origin": url, "Accept": "text/html"}, timeout=PATIENCE)
     hospital.desk.clients.append(client)
     reply = client.post("/sign-in", data={"token": token})
     assert reply.status_code == 303, reply.text
@@ -69,8 +73,34 @@ def test_the_cookie_is_strict_and_not_for_scripts(hospital: Hospital) -> None:
     assert {"httponly", "samesite=strict", "path=/"} <= {part.strip() for part in cookie.split(";")}
     assert token.lower() not in cookie
     assert "secure" not in cookie  # on this machine; elsewhere it is
-    hosts = hospital.desk.service.configuration.hosts
-    assert set(hosts) == {"127.0.0.1", "localhost"}
+
+
+def test_over_tls_no_neighbouring_host_can_plant_a_session(hospital: Hospital) -> None:
+    """Another machine of the same domain may set cookies for it, but none of this name, which browsers keep apart."""
+    _, token = hospital.person()
+    _, planted = signed_in(hospital)
+    own = {"Origin": "https://localhost", "Host": "localhost"}  # as a proxy passes it on
+    reply = httpx.post(f"{hospital.desk.url}/sign-in", data={"token": token}, headers=own)
+    cookie = reply.headers["set-cookie"]
+    assert cookie.startswith("__Host-discreet_desk=")
+    assert {"Secure", "HttpOnly", "SameSite=strict", "Path=/"} <= {part.strip() for part in cookie.split(";")}
+    assert "domain" not in cookie.lower()
+    session = cookie.partition("=")[2].partition(";")[0]
+    other = planted.cookies["discreet_desk"]
+    for name, value, status in (("__Host-discreet_desk", session, 200), ("discreet_desk", other, 303)):
+        reply = httpx.get(f"{hospital.desk.url}/", headers=own | {"Cookie": f"{name}={value}"})
+        assert reply.status_code == status
+    named = f"__Host-discreet_desk={session}"
+    ended = httpx.post(f"{hospital.desk.url}/sign-out", headers=own | {"Cookie": named})
+    assert "Secure" in ended.headers["set-cookie"]  # else the browser keeps it
+    assert httpx.get(f"{hospital.desk.url}/", headers=own | {"Cookie": named}).status_code == 303
+
+
+def test_looking_whether_a_page_is_there_changes_nothing_and_is_no_form(hospital: Hospital) -> None:
+    _, client = signed_in(hospital)
+    client.headers.pop("Origin")
+    assert client.head("/").status_code == 200
+    assert client.head("/sign-in").status_code == 200
 
 
 def test_a_session_ends_with_its_token_and_with_its_time(hospital: Hospital, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,3 +185,44 @@ def test_a_link_from_elsewhere_leads_to_signing_in(hospital: Hospital) -> None:
 def test_signing_in_leads_nowhere_else(address: str) -> None:
     assert _local(address) == "/"
     assert _local("/data/visits") == "/data/visits"
+
+
+def test_no_route_tells_what_is_anothers_from_what_is_not_there(hospital: Hospital) -> None:
+    """Every route of the server, by every method, called by an analyst of no data set: with names, and with none."""
+    service = hospital.desk.service
+    _, owner = signed_in(hospital)
+    owner.post("/data/visits/release", data={"sql": COUNTS, "epsilon": "0.9", "key": "theirs", "label": "theirs"})
+    waiting = service.state.questions(state="waiting")[0]
+    token = service.state.add_person(f"stranger-{next(hospital.numbers)}", "analyst", ())
+    client = hospital.desk.with_token(token)
+    client.headers.update({"Origin": hospital.desk.url, "Accept": "text/html"})
+    assert client.post("/sign-in", data={"token": token}).status_code == 303
+    there = {"name": "visits", "key": "theirs", "number:int": str(waiting.number), "form": "csv", "decision": "approve"}
+    nowhere = {"name": "nothing", "key": "nothing", "number:int": "999999", "form": "csv", "decision": "approve"}
+    before, seen = service.ledger.head(), 0
+    for route in application(service, log=False)._application.routes:
+        path = route.path.removesuffix("{rest:path}")
+        if path in ("/sign-out", "/static/{name}", "/metrics"):
+            continue
+        for method in sorted(route.methods):
+            said = []
+            for parts in (there, nowhere):
+                address = re.sub("{([^}]+)}", lambda part, parts=parts: parts[part[1]], path)
+                wire = {"version": 1, "operation": {"type": "sql", "dataset": parts["name"], "sql": COUNTS},
+                        "budget": {"epsilon": 0.1}}  # fmt: skip
+                form = {"do": "note", "note": "x", "why": "x", "sql": COUNTS, "epsilon": "0.1", "key": "k",
+                        "book": parts["name"], "name": "x"}  # fmt: skip
+                body = {"json": wire} if path.startswith("/v1/") else {"data": form}
+                reply = client.request(method, address, headers={"Idempotency-Key": "k"}, **body)
+                said.append((reply.status_code, _said(reply)))
+            assert said[0] == said[1], (method, path)
+            if "{" in path or method != "GET":
+                seen += said[0][0] == 404
+    assert seen > 30
+    assert service.ledger.head() == before
+    assert service.state.question_number(waiting.number) == waiting
+    assert owner.post("/answers/theirs", data={"do": "cancel"}).status_code == 303
+
+
+def _said(reply: httpx.Response) -> str:
+    return _body(reply) if "<main" in reply.text else reply.text

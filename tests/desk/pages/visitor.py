@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.desk.desks import PATIENCE
 from tests.reporting.browser import Browser
 
-PATIENCE = 30.0  # seconds for a page that is loaded in a fraction of one
 _KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), "Escape": (27, ""), " ": (32, " "), "ArrowDown": (40, ""),
          "ArrowRight": (39, ""), "ArrowLeft": (37, ""), "Backspace": (8, "")}  # fmt: skip
 

@@ -17,8 +17,8 @@ from discreet.desk.pages.previews import LARGE, SMALL, Mistake, Preview, preview
 from discreet.desk.pages.public_words import columns_of, examples, sql_name
 from discreet.desk.pages.visits import Visit
 from discreet.desk.questions import DeskQuestion, check_label
+from discreet.desk.requests import key_of_address
 from discreet.errors import DiscreetError, extra
-from discreet.ledger.units import checked_key
 
 with extra("desk"):
     from starlette.responses import RedirectResponse
@@ -118,6 +118,8 @@ def _done(visit: Visit, form: AskForm, what: str) -> AskForm:
                 raise ValueError("Say how far off an answer may be: a number, such as 20.")
             rows = visit.form.number("rows")
             query = form.question.build(table) if form.epsilon else replace(form, epsilon=1.0).question.build(table)
+            if rows is not None and not math.isfinite(rows):
+                raise ValueError("rows must be a number of rows, such as 500.")
             epsilon = query.epsilon_for(error=error, delta=form.delta, rows=None if rows is None else int(rows))
             return replace(form, epsilon=epsilon)
         case "check":
@@ -199,9 +201,7 @@ async def release(visit: Visit) -> Response:
     name = visit.part("name")
     dataset = visit.service.dataset(visit.person, name)
     try:
-        question, key = _read(name, visit.form).question, checked_key(visit.form.text("key"))
-        if len(key) > 100:
-            raise ValueError("The key of the form is too long.")
+        question, key = _read(name, visit.form).question, key_of_address(visit.form.text("key"))
     except ValueError as error:
         raise Refusal(422, "invalid", str(error)) from None
     visit.desk.server.limits.take(visit.person.name, dataset.rate)

@@ -30,6 +30,7 @@ __all__ = ["export", "hazards", "ledger", "report", "verify"]
 
 PAGE = 60  # entries
 KINDS = ("charge", "raise", "open", "plan", "reserve")
+THIS_DESK = "kept by this desk"  # no path of the machine, and no server's name, leaves over the web
 QUICK = 1500  # entries of a book whose report is made while one waits
 
 
@@ -101,6 +102,7 @@ def _report(visit: Visit, name: str) -> Report:
         kept = visit.desk.made.get(("report", name))
         if kept is None or kept[0] != head:
             kept = head, make(visit.service.ledger.book(name))
+            kept[1].facts["ledger"]["address"] = THIS_DESK
             visit.desk.made["report", name] = kept
     made: Report = kept[1]
     return made

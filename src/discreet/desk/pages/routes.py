@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGES", "page_routes"]
 
 COOKIE = "discreet_desk"
+OVER_TLS = f"__Host-{COOKIE}"  # which a browser takes from this very host alone: no neighbour's domain can plant one
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 _Handler = Callable[[Visit], Any]
@@ -120,15 +121,20 @@ async def _run(handler: _Handler, visit: Visit) -> Response:
 
 
 async def _person(desk: PageServer, request: Request) -> Any:
-    session = request.cookies.get(COOKIE, "")
+    session = request.cookies.get(_cookie(request), "")
     if not 20 <= len(session) <= 200:
         return None
     return await asyncio.to_thread(desk.sessions.person_of, session)
 
 
+def _cookie(request: Request) -> str:
+    """The name of the session's cookie: over TLS, one that only this host can set."""
+    return COOKIE if request.headers.get("host", "").rpartition(":")[0] in LOCAL else OVER_TLS
+
+
 async def _form(request: Request) -> PageForm:
     """What was sent by a page of this desk: a browser says where a form was sent from, and another site cannot lie."""
-    if request.method == "GET":
+    if request.method in ("GET", "HEAD"):
         return PageForm(b"")
     if urlsplit(request.headers.get("origin", "")).netloc != request.headers.get("host", "-"):
         raise Refusal(403, "cross_site", "This was not sent from a page of the desk: open the page and send it again.")
@@ -138,7 +144,7 @@ async def _form(request: Request) -> PageForm:
 def _sign_in(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         query = PageForm(request.url.query.encode())
-        if request.method == "GET":
+        if request.method != "POST":
             return page("sign_in.html.j2", next=_local(query.text("next")), problem="")
         try:
             form = await _form(request)
@@ -154,8 +160,8 @@ def _sign_in(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
             )
             return page("sign_in.html.j2", 401, next=back, problem=problem)
         reply = RedirectResponse(back, 303, headers=HEADERS)
-        local = request.headers.get("host", "").rpartition(":")[0] in LOCAL
-        reply.set_cookie(COOKIE, session, httponly=True, samesite="strict", secure=not local, path="/",
+        name = _cookie(request)
+        reply.set_cookie(name, session, httponly=True, samesite="strict", secure=name == OVER_TLS, path="/",
                          max_age=int(desk.sessions.hours * 3600))  # fmt: skip
         return reply
 
@@ -168,9 +174,10 @@ def _sign_out(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
             await _form(request)
         except Refusal as refusal:
             return page("broken.html.j2", refusal.status, refusal=refusal)
-        await asyncio.to_thread(desk.sessions.end, request.cookies.get(COOKIE, ""))
+        name = _cookie(request)
+        await asyncio.to_thread(desk.sessions.end, request.cookies.get(name, ""))
         reply = RedirectResponse("/sign-in", 303, headers=HEADERS)
-        reply.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        reply.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=name == OVER_TLS)
         return reply
 
     return _safely("/sign-out", answer)

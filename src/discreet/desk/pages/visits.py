@@ -47,7 +47,7 @@ class PageServer:
         self.server = server
         self.service: Service = server.service
         self.sessions = Sessions(self.service.state)
-        self.history = History(self.service.state)
+        self.history = History(self.service.state, self.service.has_not_left)
         self.behaviour = Behaviour()
         server.metrics.listeners.append(self.behaviour.note)
         self.free = type(server.limits)()  # of what costs no budget, but takes the machine's time
