@@ -23,8 +23,8 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
 from discreet.synthesis.counting import Columns, difference_square, share_of_cells
 from discreet.synthesis.domain import Domain
-from discreet.synthesis.structural_zeros import something_is_possible
-from discreet.synthesis.trees import junction_tree, tree_cells
+from discreet.synthesis.structural_zeros import contradicting_sets
+from discreet.synthesis.trees import tree_cells
 from discreet.workloads.marginals import subsets
 
 __all__ = ["SynthesisExplanation", "SynthesisPlan"]
@@ -62,8 +62,9 @@ class SynthesisPlan:
                 f"The columns alone, or with what structural zeros keep together, have more than max_cells="
                 f"{self.max_cells:,} cells: use fewer bins, or raise max_cells (8 bytes each, several times over)."
             )
-        if not something_is_possible(junction_tree(self.domain.sizes, self.domain.impossible), self.domain.impossible):
-            raise ValueError("structural_zeros together leave nothing possible.")
+        if together := contradicting_sets(self.domain.sizes, self.domain.impossible):
+            names = " and ".join(str(tuple(self.domain.names[i] for i in columns)) for columns in together)
+            raise ValueError(f"structural_zeros of {names} together leave nothing possible.")
         if self.budget.noise_multiplier > _MOST_NOISE:  # which refuses, too, a budget that pays for no Gaussian noise
             raise ValueError(f"epsilon and delta are so small that a count needs noise of more than {_MOST_NOISE:,}.")
 
