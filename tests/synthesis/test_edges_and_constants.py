@@ -26,7 +26,7 @@ from tests.synthesis.test_model import model
 
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
-    """But what a run adds up, and the estimator, whose operation is what states the cost."""
+    # what a run adds up, and parameters, set again as an estimator's are: the fit that states a cost is frozen
     assert unfrozen("synthesis") == {"Evidence", "Spending", "TableSynthesizer"}
 
 
