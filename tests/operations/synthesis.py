@@ -50,7 +50,11 @@ OPERATIONS = [
     Case(
         "SynthesisFit of people, dates, chosen bins",
         lambda: TableSynthesizer(
-            1.0, 1e-6, bins=PrivateBins(3), dates={"seen": ("2023-01-01", "2024-12-31")}
+            1.0,
+            1e-6,
+            bins=PrivateBins(3),
+            dates={"seen": ("2023-01-01", "2024-12-31")},
+            constraints=["seen >= age + 19600"],  # days since 1970: cells that are cut privately rule out rows
         ).operation(Declaration(FACTS, unit="who")),
         COLUMNS,
         FEWER,

@@ -214,6 +214,34 @@ def test_the_private_page_says_what_was_paid():
     assert "<b>Not private.</b>" in private_quality_report(check.release(REAL, rng=1)).html()
 
 
+def test_the_page_names_the_worst_columns_the_spikes_and_what_not_to_do():
+    """Forty hours in half of the real rows and in none of the synthetic ones; everything else is alike."""
+    hours = np.where(np.arange(900) % 2 == 0, 40, 20 + np.arange(900) % 40)
+    real = {**REAL, "hours": hours}
+    other = {**REAL, "hours": np.where(hours == 40, 41, hours)}
+    schema = Schema(dict(SCHEMA.items()) | {"hours": Bounded(0, 99, whole=True)})
+    report = quality_report(real, other, schema=schema, bins=99)
+    facts = report.facts
+    assert facts["worst_columns"][0]["name"] == "hours"
+    errors = sorted((column["error"] for column in facts["columns"]), reverse=True)
+    assert [column["error"] for column in facts["worst_columns"]] == errors[:3]
+    spikes = {spike["value"]: spike for spike in facts["columns"][-1]["spikes"]}
+    assert spikes[40.0]["real"] == (hours == 40).mean() == 0.5
+    assert spikes[40.0]["synthetic"] == 0
+    assert spikes[41.0]["synthetic"] > 0.5 > 0.05 > spikes[41.0]["real"]
+    assert spikes[40.0]["place"] == 40
+    assert facts["numbers"]["hours"]["distance"] == pytest.approx((hours == 40).mean() / hours.std())
+    assert facts["numbers"]["age"]["distance"] == 0
+    html = report.html()
+    assert "Farthest from the real ones are <b>hours</b>" in html
+    assert "40: 50.0 % real, 0.0 % synthetic" in html
+    assert "one number, real" in html
+    check = QualityCheck(synthetic=OTHER, schema=SCHEMA, n=900, epsilon=1.0)
+    for page in (html, private_quality_report(check.release(REAL)).html()):
+        assert "No row is about anybody" in page
+        assert "Do not count rare events" in page
+
+
 def test_names_of_columns_are_escaped():
     schema = Schema({"<script>": Bounded(0, 1)})
     assert "<script>" not in quality_report({"<script>": [0.5]}, {"<script>": [0.2]}, schema=schema).html()

@@ -200,3 +200,28 @@ def test_few_whole_numbers_are_cells_each_and_nothing_is_measured_within_them():
     assert plan.domain.sizes == (16,)
     assert plan.domain.columns_to_measure == ()
     assert plan.share("values") == 0
+
+
+def test_few_records_at_a_far_bound_are_a_cell_of_their_own():
+    """150 of 32,000 at the upper bound are most of the variance, and half of the mean."""
+    shape = Shape((0.0, 1.0, 1000.0, 99_999.0, 100_000.0), (30_000.0, 2_000.0, 0.0, 150.0), is_whole=True)
+    assert 99_999.0 in shape.cut(16, least=180.0)
+    assert 99_999.0 not in shape.cut(16, least=400.0)  # what noise could be is none
+
+
+def test_points_are_counted_again_at_each_depth(monkeypatch):
+    """A record at a point is in no other part, so a depth's price pays for points too; the noise is averaged."""
+    met, noise = [], iter([90.0, *[0.0] * 9])
+
+    def counts(self, exact, rho):
+        met.append((exact, rho))
+        return exact + next(noise)
+
+    monkeypatch.setattr(Spending, "counts", counts)
+    numbers = np.repeat([0.0, 3.0, 40.0, 77_777.0, 99_999.0], 10_000)
+    grid, spending = ColumnGrid(Bounded(0, 99_999), True), Spending(1.0, Adjacency.ADD_REMOVE, Streams(1))
+    shape = measure_shape(grid, numbers, spending, 1.0)
+    assert len(met) == grid.depth
+    assert all(exact[:2].tolist() == [10_000, 10_000] for exact, _ in met)
+    first, every = met[0][1], sum(rho for _, rho in met)
+    assert shape.weights[-1] == pytest.approx(10_000 + 90.0 * first / every)

@@ -41,7 +41,7 @@ def open_text_files(
     check_once(names, columns)
     _refuse_empty_categories(schema, columns)
     rows = _read_text(connection, files, len(names), separator, buffer_size=buffer)
-    places = {name: f"column{names.index(name)}" for name in columns}
+    places = {name: f"column{names.index(name)}" for name in sorted(columns, key=names.index)}  # as they stand there
     form_of_date = None if form.date_format is None else _checked_format(connection, form.date_format)
     spaced = separator.endswith(" ")
     texts = {place: f"nullif(trim({place}, ' '), '')" if spaced else place for place in places.values()}

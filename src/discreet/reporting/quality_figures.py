@@ -34,13 +34,18 @@ def marginals(facts: dict[str, Any]) -> str:
 
 
 def column(facts: dict[str, Any], prefix: str) -> str:
-    """The share of each cell in both tables, the first cells of a long column."""
+    """The share of each cell in both tables, the first cells of a long column; numbers that many share as points."""
     figure, axes = blank(2.3)
     shown = min(_MOST_BARS, len(facts["real"]))
     places = np.arange(shown)
     axes.bar(places, facts["synthetic"][:shown], 0.9, color=NOW, alpha=0.45, label="synthetic")
     edges = np.arange(shown + 1) - 0.5
     axes.stairs(facts["real"][:shown], edges, baseline=None, color=INK, linewidth=1.3, label="real")
+    for label, side, mark, colour in (("one number, real", "real", "o", INK), ("synthetic", "synthetic", "x", NOW)):
+        if facts["spikes"]:
+            heights = [spike[side] for spike in facts["spikes"]]
+            at = [min(spike["place"], shown - 1.0) - 0.5 for spike in facts["spikes"]]
+            axes.plot(at, heights, mark, color=colour, fillstyle="none", markersize=7, label=label, clip_on=False)
     if facts["labels"] and len(facts["labels"]) <= _MOST_LABELS and max(map(len, facts["labels"])) <= _LONGEST_LABEL:
         axes.set_xticks(places, facts["labels"], rotation=20, ha="right", parse_math=False)
     else:

@@ -100,11 +100,13 @@ class Shape:
 
     def cut(self, count: int, least: float) -> tuple[float, ...]:
         """Edges of at most ``count`` cells: heavy atoms are alone, the rest has cells of about equal weight, no lighter
-        than ``least``.
+        than ``least``. An atom of half of ``least`` is heavy by its records or by its part of the variance: few
+        records at a far bound may be most of a mean.
         """
         weights = np.array(self.weights)
-        heavy = np.flatnonzero(self.atoms & (weights >= max(weights.sum() / count, least)))
-        heavy = heavy[np.argsort(-weights[heavy], kind="stable")][: (count - 1) // 2]
+        parts = np.maximum(weights / max(weights.sum(), 1e-300), self._parts_of_variance())
+        heavy = np.flatnonzero(self.atoms & (parts >= 1 / count) & (weights >= least / 2))
+        heavy = heavy[np.argsort(-parts[heavy], kind="stable")][: (count - 1) // 2]
         alone = {end for leaf in heavy for end in (self.edges[leaf], self.edges[leaf + 1])}
         rest = np.append(0.0, np.cumsum(np.where(np.isin(np.arange(len(weights)), heavy), 0.0, weights)))
         edges = sorted({self.edges[0], self.edges[-1], *alone})
@@ -114,6 +116,14 @@ class Shape:
             if len(found) <= count + 1:
                 return tuple(found)
         return tuple(edges)
+
+    def _parts_of_variance(self) -> Floats:
+        """The share of the column's variance that each leaf brings, as if its numbers lay in its middle."""
+        weights = np.diff(self._cumulative)
+        middle = self._edges[:-1] / 2 + self._edges[1:] / 2
+        reach = float(self._edges[-1] - self._edges[0])  # divided by, so that no square is too large
+        squares = weights * ((middle - weights @ middle) / reach) ** 2
+        return np.asarray(squares / max(float(squares.sum()), 1e-300))
 
     def _edges_at(self, cumulative: Floats, goals: Floats) -> list[float]:
         """Where a cumulative weight passes each goal; whole columns are cut at whole numbers, atoms not at all."""

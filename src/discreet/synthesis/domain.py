@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -34,12 +35,15 @@ from discreet.schema import Bounded, Categories, Dates, Declaration, Times
 from discreet.synthesis.column_shape import Shape, ends, spans, uniform_shape
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import as_iso_text, as_read, day, written_day
+from discreet.synthesis.inequalities import Inequality, contradiction, lift, parse, tightest_ranges, violates
 from discreet.synthesis.measured_shape import ColumnGrid
 from discreet.synthesis.structural_zeros import category, mask_of
 
 __all__ = ["Domain", "PrivateBins"]
 
 _MOST_BINS = 1 << 16
+_ROUNDING = 1e-9  # of the numbers: cells that miss an inequality by less are possible
+_REDRAWS = 20  # of rows that break an inequality, before their numbers are raised
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Domain:
     dates: tuple[str, ...] = ()  # bounded columns of days, which are read and written as dates
     texts: tuple[str, ...] = ()  # those of them that are written as ISO text, whatever the frame
     shapes: Mapping[str, Shape] = field(default_factory=dict)  # of bounded columns, where they were measured
+    constraints: tuple[str, ...] = ()  # inequalities between bounded columns: ``inequalities``
 
     def __post_init__(self) -> None:
         schema = self.declaration.schema
@@ -94,6 +99,8 @@ class Domain:
                 raise ValueError(f"whole names {name!r}, but no whole number lies between its bounds.")
         for name in self.dependencies:
             self._check_dependency(name)
+        if together := contradiction(self.inequalities, self._ranges({})):
+            raise ValueError(f"constraints can never hold within the bounds: {' and '.join(map(repr, together))}.")
         _ = self.sizes, self.impossible, {name: self.derivation_of(name) for name in self.dependencies}
 
     def _check_dependency(self, name: str) -> None:
@@ -245,6 +252,71 @@ class Domain:
             found[key] = mask | found[key] if key in found else mask  # the same columns in another order
             if found[key].all():
                 raise ValueError(f"structural_zeros of {names!r} leaves nothing possible.")
+        for each in self.inequalities:
+            left, right = self.places([each.left, each.right])
+            mask = self._never(each)
+            mask, key = (mask, (left, right)) if left < right else (mask.T, (right, left))
+            found[key] = mask | found[key] if key in found else mask
+        return found
+
+    # --- inequalities ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def inequalities(self) -> tuple[Inequality, ...]:
+        """The constraints, as they are understood."""
+        return tuple(parse(text, self._whole_ones) for text in self.constraints)
+
+    @cached_property
+    def _whole_ones(self) -> dict[str, bool]:
+        return {name: self.is_whole(name) for name in self.names if self.is_bounded(name)}
+
+    def _ranges(self, within: Mapping[str, tuple[float, float]]) -> dict[str, tuple[Fraction, Fraction]]:
+        """The least and the largest number of each constrained column, exactly as they are written."""
+        found = {}
+        for name in sorted({name for each in self.inequalities for name in (each.left, each.right)}):
+            column = self._bounds(name)
+            low, high = within.get(name, (column.low, column.high))
+            low, high = max(low, column.low), min(high, column.high)
+            ends_of_whole = (math.ceil(low), math.floor(high))
+            low, high = ends_of_whole if self.is_whole(name) else (low, high)
+            found[name] = Fraction(repr(float(low))), Fraction(repr(float(high)))
+        return found
+
+    def _never(self, each: Inequality) -> NDArray[np.bool_]:
+        """Which cells of the left and the right column hold no two numbers that satisfy an inequality."""
+        mask = np.zeros((self.size(each.left), self.size(each.right)), np.bool_)
+        if {each.left, each.right} & self.private.keys():
+            return mask  # their cells are still to be cut
+        (_, most), (least, _) = (
+            spans(self._bounds(name), self.edges(name), self.is_whole(name)) for name in (each.left, each.right)
+        )
+        most, least = (most - self.is_whole(each.left))[:, None], least[None, :]
+        needed = float(each.least)
+        rounding = _ROUNDING * (np.abs(most) + np.abs(least) + abs(needed))
+        mask[: most.size, : least.size] = most - least < needed - rounding
+        return mask
+
+    def _draw_numbers(
+        self, codes: Codes, rng: Rng, within: Mapping[str, tuple[float, float]]
+    ) -> dict[str, NDArray[np.float64]]:
+        """The numbers of every bounded column, which satisfy the inequalities."""
+        names = [name for name in self.names if self.is_bounded(name)]
+        found = {n: self._draw_column(n, codes[self.names.index(n)], rng, within.get(n)) for n in names}
+        if not self.inequalities:
+            return found
+        ranges = tightest_ranges(self.inequalities, self._ranges(within))
+        if ranges is None:
+            raise ValueError("where asks for numbers that contradict the constraints.")
+        for _ in range(_REDRAWS):
+            if not (broken := violates(self.inequalities, found)).any():
+                return found
+            for name in ranges:
+                cells = codes[self.names.index(name), broken]
+                found[name][broken] = self._draw_column(name, cells, rng, within.get(name))
+        broken = violates(self.inequalities, found)
+        lifted = lift(self.inequalities, {n: found[n][broken] for n in ranges}, ranges, self._whole_ones)
+        for name, numbers in lifted.items():
+            found[name][broken] = numbers
         return found
 
     def derivation_of(self, name: str) -> tuple[int, NDArray[np.int64]]:
@@ -286,12 +358,20 @@ class Domain:
             keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
         return np.ascontiguousarray(found[:, keep])
 
-    def values(self, codes: Codes, rng: Rng) -> dict[str, Any]:
-        """Records of such cells, by column: a label, or a number of its bin, by the shape; missing: ``None``."""
+    def values(self, codes: Codes, rng: Rng, within: Mapping[str, tuple[float, float]] | None = None) -> dict[str, Any]:
+        """Records of such cells, by column: a label, or a number of its bin, by the shape; missing: ``None``.
+
+        ``within`` says of some bounded columns between which numbers theirs lie, both included.
+        """
         schema, found = self.declaration.schema, dict[str, Any]()
+        numbers = self._draw_numbers(codes, rng, within or {})
         for name in schema:
             if name in self.names:
-                found[name] = self._draw_values(name, codes[self.names.index(name)], rng)
+                column = schema[name]
+                if isinstance(column, Categories):
+                    found[name] = np.array(column.labels)[codes[self.names.index(name)]]
+                else:
+                    found[name] = as_iso_text(numbers[name]) if name in self.dates else numbers[name]
             elif name in self.dependencies:
                 source, values = self.dependencies[name]
                 origin = schema[source]
@@ -300,20 +380,30 @@ class Domain:
                 found[name] = table[codes[self.names.index(source)]]
         return found
 
-    def _draw_values(self, name: str, cells: NDArray[np.int32], rng: Rng) -> NDArray[Any]:
-        column = self.declaration.schema[name]
-        if isinstance(column, Categories):
-            return np.array(column.labels)[cells]
+    def _draw_column(
+        self, name: str, cells: NDArray[np.int32], rng: Rng, within: tuple[float, float] | None
+    ) -> NDArray[np.float64]:
+        """A number of each cell, by the shape; NaN in the cell of missing ones."""
         low, high = spans(self._bounds(name), self.edges(name), self.is_whole(name))
         at = np.minimum(cells, len(low) - 1)
-        numbers = np.where(cells > at, math.nan, self.shape(name).draw(low[at], high[at], rng))
-        return as_iso_text(numbers) if name in self.dates else numbers
+        low, high = low[at], high[at]
+        if within is not None:
+            first, last = self._half_open(name, *within)
+            low, high = np.maximum(low, first), np.minimum(high, last)
+        numbers = self.shape(name).draw(low, high, rng)
+        if within is not None:
+            numbers = np.clip(numbers, *within)
+        return np.where(cells > at, math.nan, numbers)
+
+    def _half_open(self, name: str, low: float, high: float) -> tuple[float, float]:
+        """The numbers from low to high, both included, as [low, end)."""
+        return (math.ceil(low), math.floor(high) + 1) if self.is_whole(name) else (low, np.nextafter(high, math.inf))
 
     def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
         """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
         column, is_whole = self._bounds(name), self.is_whole(name)
         first, last = spans(column, self.edges(name), is_whole)
-        low, high = (math.ceil(low), math.floor(high) + 1) if is_whole else (low, np.nextafter(high, math.inf))
+        low, high = self._half_open(name, low, high)
         every = self.shape(name).share(first, last)
         found = self.shape(name).share(np.maximum(first, low), np.minimum(last, high))
         shares = np.divide(found, every, out=np.zeros(len(every)), where=every > 0)

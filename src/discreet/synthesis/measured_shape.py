@@ -5,7 +5,8 @@ out moves a mean most), each part with enough records into sixteen, those again,
 of the bounds). The parts of one depth are disjoint, so a record is in one of them at most: each depth is one
 histogram of L2 sensitivity 1. All depths of a column share its budget, each with half of the one above, since what is
 wrong there moves numbers furthest; which parts are opened follows from noisy counts alone. Numbers that are exactly a
-bound or zero are parts of their own: clipping and "nothing" put many records there.
+bound or zero are parts of their own: clipping and "nothing" put many records there, and those at a far bound may be
+most of a mean. They are counted again at each depth, which costs nothing more; fewer than 2σ are none.
 
 Of a part with weight c and k children the noisy counts y are shifted to the sum c, drawn towards equal shares by James
 and Stein's factor 1 - (k - 1)σ²/‖y - c/k‖² (zero where noise could explain all of it), and projected to what is
@@ -38,7 +39,7 @@ _BRANCHES = 16
 _STEPS = 4096  # of a column that is not of whole numbers
 _MOST_STEPS = _BRANCHES**5
 _ENOUGH = 3.0  # standard deviations of its children's noise: a part with less is not opened
-_CERTAIN = 2.0  # standard deviations of the noise: fewer records at a point, or beside certain parts, are none
+_CERTAIN = 2.0  # standard deviations of the noise: fewer at a point, or beside certain parts, are none
 _MOST_OPEN = 4096  # parts of one depth
 
 
@@ -115,14 +116,14 @@ def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: fl
     shares = [float(share) for share in rho * (1 - 2.0**-40) * parts / parts.sum()]
     leaves, children = list[tuple[int, int, float]](), [grid.blocks]
     weights: Any = np.full(1, math.nan)
+    at_points, paid = np.zeros(len(points)), 0.0
     for depth, share in enumerate(shares):
         starts = np.concatenate([cuts[:-1] for cuts in children])
         stops = np.concatenate([cuts[1:] for cuts in children])
         exact, noise = below[stops] - below[starts], spending.deviation(share)
-        noisy = spending.counts(np.append(points, exact) if depth == 0 else exact, share)
+        noisy = spending.counts(np.append(points, exact), share)
+        at_points, paid, noisy = at_points + share * noisy[: len(points)], paid + share, noisy[len(points) :]
         if depth == 0:
-            at_points, noisy = noisy[: len(points)], noisy[len(points) :]
-            at_points = np.where(at_points >= _CERTAIN * noise, at_points, 0.0)
             weights, noisy = np.array([max(float(noisy.sum()), noise)]), _only_certain(noisy, noise)
         found = _settle_children(noisy, children, weights, noise)
         enough = math.inf if depth == grid.depth - 1 else _ENOUGH * spending.deviation(shares[depth + 1])
@@ -133,7 +134,9 @@ def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: fl
         weights = found[is_open]
         if not children:
             break
-    return _as_shape(grid, leaves, at_points)
+    at_points = at_points / paid
+    certain = at_points >= _CERTAIN * spending.deviation(paid)
+    return _as_shape(grid, leaves, np.where(certain, at_points, 0.0))
 
 
 def _bits(length: int) -> int:

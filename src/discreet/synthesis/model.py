@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import whole
+from discreet.errors import number, whole
 from discreet.random import RngLike, as_rng
-from discreet.schema import Bounded
+from discreet.schema import Bounded, Categories
+from discreet.synthesis.conditioning import condition, rake_to_margins
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.dates import day
 from discreet.synthesis.domain import Domain
@@ -33,6 +35,7 @@ __all__ = ["Model"]
 
 Floats = NDArray[np.float64]
 _MOST_CELLS = 1 << 26  # of a table on the way to an answer
+_IMPOSSIBLE = 1e-12  # of the total: what rounding leaves of nothing
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,97 @@ class Model:
         """The number of records, as declared or measured."""
         return float(self.tables[0].sum())
 
-    def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
-        """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given."""
-        source = as_rng(rng)
-        rows = round(self.total) if n is None else n
-        values, domain = self.domain.values(self.codes(rows, source), source), self.domain
+    def sample(self, n: int | None = None, rng: RngLike = None, where: Mapping[str, Any] | None = None) -> Any:
+        """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given.
+
+        ``where`` gives records of the model's distribution given what it says, exactly: by column a label or a list of
+        them, a pair (low, high) of numbers or dates, both included, or ``None`` for missing entries. What the model
+        holds impossible is refused.
+        """
+        source, tables, within = as_rng(rng), self.tables, dict[str, tuple[float, float]]()
+        if where:
+            tables, within = self._given(where)
+        rows = round(float(tables[0].sum())) if n is None else n
+        codes = draw_codes(self.tree, tables, whole("n", rows, high=most_rows(len(self.tree.sizes))), source)
+        values, domain = self.domain.values(codes, source, within), self.domain
         columns = {n: values[n] for n in sorted(values, key=lambda n: self.order.index(n) if n in self.order else -1)}
         dates = [n for n in values if n in domain.dates and n not in domain.texts]
         whole_ones = [n for n in values if domain.is_bounded(n) and domain.is_whole(n) and n not in domain.dates]
         return as_frame(self.kind, columns, whole_ones, dates)
+
+    def _given(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
+        """The tables of the records that are as asked, and the ranges of numbers within their cells."""
+        factors, within, domain = dict[int, Floats](), dict[str, tuple[float, float]](), self.domain
+        for name, wanted in where.items():
+            if name in domain.dependencies:
+                place, factor = self._factor_of_source(name, wanted)
+            else:
+                (place,), factor = domain.places([name]), self._indicator(name, wanted)
+                if domain.is_bounded(name) and wanted is not None:
+                    within[name] = self._pair(name, wanted)
+            factors[place] = factors.get(place, 1.0) * factor
+        tables = condition(self.tree, self.tables, factors)
+        if not float(tables[0].sum()) > _IMPOSSIBLE * self.total:
+            raise ValueError(f"where asks for {dict(where)!r}, of which the model holds no record possible.")
+        return tables, within
+
+    def _factor_of_source(self, name: str, wanted: Any) -> tuple[int, Floats]:
+        """What is asked of a column that another determines, as asked of the other."""
+        place, cells = self.domain.derivation_of(name)
+        if not self.domain.is_bounded(name):
+            return place, self._indicator(name, wanted)[cells]
+        source, values = self.domain.dependencies[name]
+        low, high = self._pair(name, wanted)
+        labels = self.domain.labels(source)
+        return place, np.array([float(low <= float(values[label]) <= high) for label in labels])
+
+    def rake_to(self, margins: Mapping[Any, Mapping[Any, float]]) -> Model:
+        """The nearest model with counts that are publicly known, as those of a census; it costs nothing.
+
+        ``margins`` gives, for a column of categories (or several that the model holds together, as a tuple), a number
+        for each label (or tuple of labels): counts, which become the model's total, or shares, which add up to 1.
+
+        >>> from discreet.schema import Categories, Declaration, Schema
+        >>> from discreet.synthesis.trees import junction_tree
+        >>> facts = Declaration(Schema(sex=Categories(["f", "m"])))
+        >>> model = Model(Domain(facts), junction_tree((2,), []), [np.array([30.0, 10.0])])
+        >>> model.rake_to({"sex": {"f": 0.5, "m": 0.5}}).marginal(["sex"]).tolist()
+        [20.0, 20.0]
+        """
+        goals = dict[Columns, Floats]()
+        for names, known in margins.items():
+            columns, goal = self._margin((names,) if isinstance(names, str) else tuple(names), known)
+            if columns in goals:
+                raise ValueError(f"margins names {names!r} twice.")
+            goals[columns] = goal
+        if not goals:
+            raise ValueError("margins names no columns.")
+        totals = [float(goal.sum()) for goal in goals.values()]
+        if max(totals) - min(totals) > 1e-6 * max(totals):
+            raise ValueError(f"margins have different totals: {', '.join(f'{total:g}' for total in totals)}.")
+        scaled = {columns: goal * (totals[0] / float(goal.sum())) for columns, goal in goals.items()}
+        return replace(self, tables=rake_to_margins(self.tree, self.tables, scaled))
+
+    def _margin(self, names: tuple[str, ...], known: Mapping[Any, float]) -> tuple[Columns, Floats]:
+        """The places of a margin's columns, in order, and its counts."""
+        schema = self.domain.declaration.schema
+        places = self.domain.places(names)
+        if len(set(names)) < len(names) or any(not isinstance(schema[name], Categories) for name in names):
+            raise ValueError(f"margins of {names!r} must be about different columns of categories.")
+        if self.tree.home(tuple(sorted(places))) is None:
+            raise ValueError(f"margins of {names!r} are of columns that the model does not hold together.")
+        every = list(product(*(schema[name].labels for name in names)))  # type: ignore[union-attr]
+        given = {(label if isinstance(label, tuple) else (label,)): value for label, value in known.items()}
+        if odd := [label for label in given if label not in every] or [label for label in every if label not in given]:
+            raise ValueError(f"margins of {names!r} must have a number for each combination of labels: see {odd[0]!r}.")
+        counts = np.array([number("margins", given[label], low=0, high=math.inf) for label in every])
+        if not counts.sum() > 0:
+            raise ValueError(f"margins of {names!r} add up to nothing.")
+        if abs(counts.sum() - 1) < 1e-6:
+            counts = counts * self.total
+        shape = tuple(self.domain.size(name) for name in names)
+        order = sorted(range(len(places)), key=lambda k: places[k])
+        return tuple(sorted(places)), np.transpose(counts.reshape(shape), order)
 
     def codes(self, n: int, rng: RngLike = None) -> Codes:
         """``n`` synthetic records as cells, one row a modelled column."""
@@ -100,17 +185,23 @@ class Model:
     def _indicator(self, name: str, wanted: Any) -> Floats:
         labels = self.labels(name)
         if isinstance(self.domain.declaration.schema[name], Bounded) and wanted is not None:
-            number: Callable[[Any], float] = day if name in self.domain.dates else float
-            try:
-                low, high = map(number, wanted)
-            except (TypeError, ValueError):
-                raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers, or of dates.") from None
-            return self.domain.between(name, low, high)
+            return self.domain.between(name, *self._pair(name, wanted))
         several = isinstance(wanted, Collection) and not isinstance(wanted, str)
         values = list(wanted) if several else [wanted]
         if odd := [value for value in values if value not in labels]:
             raise ValueError(f"where asks {name!r} for {odd[0]!r}, which is none of its labels.")
         return np.array([float(label in values) for label in labels])
+
+    def _pair(self, name: str, wanted: Any) -> tuple[float, float]:
+        """The ends of a range of numbers, or of days."""
+        as_number: Callable[[Any], float] = day if name in self.domain.dates else float
+        try:
+            low, high = map(as_number, wanted)
+        except (TypeError, ValueError):
+            raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers, or of dates.") from None
+        if not low <= high:
+            raise ValueError(f"where asks {name!r} for a pair (low, high) of which the first is not the lower one.")
+        return low, high
 
     def _answer(self, columns: Columns) -> Floats:
         """Exact counts of any columns: those of a clique, or messages towards the root that keep what is asked."""

@@ -23,8 +23,8 @@ from discreet.errors import number, positive, whole
 from discreet.mechanisms.budget import Budget
 from discreet.synthesis.counting import Columns, difference_square, share_of_cells
 from discreet.synthesis.domain import Domain
-from discreet.synthesis.structural_zeros import something_is_possible
-from discreet.synthesis.trees import junction_tree, tree_cells
+from discreet.synthesis.structural_zeros import contradicting_sets
+from discreet.synthesis.trees import tree_cells
 from discreet.workloads.marginals import subsets
 
 __all__ = ["SynthesisExplanation", "SynthesisPlan"]
@@ -35,7 +35,8 @@ _MOST_RECORDS = 1 << 40  # up to which errors are exact: ``spending``
 _MOST_NOISE = 10**6  # beyond which the grid of the noise would be too coarse for small shares of the budget
 _MOST_SETS = 1 << 23  # sets of three and more columns within those of the workload
 _MOST_CANDIDATES = 1 << 13
-SHARES = {"values": 0.1, "columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
+SHARES = {"columns": 0.25, "first errors": 0.08, "pairs": 0.40, "second errors": 0.07}
+SHARES_WITH_SHAPES = {"values": 0.20, "columns": 0.22, "first errors": 0.07, "pairs": 0.36, "second errors": 0.06}
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class SynthesisPlan:
                 f"The columns alone, or with what structural zeros keep together, have more than max_cells="
                 f"{self.max_cells:,} cells: use fewer bins, or raise max_cells (8 bytes each, several times over)."
             )
-        if not something_is_possible(junction_tree(self.domain.sizes, self.domain.impossible), self.domain.impossible):
-            raise ValueError("structural_zeros together leave nothing possible.")
+        if together := contradicting_sets(self.domain.sizes, self.domain.impossible):
+            names = " and ".join(str(tuple(self.domain.names[i] for i in columns)) for columns in together)
+            raise ValueError(f"structural_zeros of {names} together leave nothing possible.")
         if self.budget.noise_multiplier > _MOST_NOISE:  # which refuses, too, a budget that pays for no Gaussian noise
             raise ValueError(f"epsilon and delta are so small that a count needs noise of more than {_MOST_NOISE:,}.")
 
@@ -78,8 +80,8 @@ class SynthesisPlan:
 
     def share(self, name: str) -> float:
         """The budget of a stage."""
-        used = {stage: part for stage, part in SHARES.items() if stage != "values" or self.domain.columns_to_measure}
-        return self.rho * _INSIDE * used.get(name, 0.0)
+        parts = SHARES_WITH_SHAPES if self.domain.columns_to_measure else SHARES
+        return self.rho * _INSIDE * parts.get(name, 0.0)
 
     def with_whole(self, names: Collection[str]) -> SynthesisPlan:
         """The same plan, where a file's own types say which bounded columns are of whole numbers."""

@@ -7,14 +7,16 @@ Every figure here compares with real rows. None is private: they are for who may
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import wasserstein_distance
 
 from discreet.encoding import Encoder
-from discreet.schema import Categories, Declaration, Schema
+from discreet.schema import Bounded, Categories, Declaration, Schema
 from discreet.synthesis.coded_table import BINS, CodedTable, Columns, as_declared, choices, paired_counts
 from discreet.synthesis.scores import column_shapes, correlation, pair_trends
 from discreet.synthesis.train_and_test import check_target, correct, train_classifier
@@ -23,6 +25,8 @@ from discreet.workloads import AllRanges
 __all__ = ["marginal_errors", "quality", "range_errors"]
 
 WAYS = (1, 2, 3)
+_SPIKE, _MOST_SPIKES = 0.05, 5  # the share of records from which a single number is shown, and how many of a column
+_MOST_WORST = 3
 
 
 def quality(
@@ -57,7 +61,9 @@ def quality(
     return {
         "private": False,
         "rows": {"real": len(one), "synthetic": len(two)},
-        "columns": _columns(one, two),
+        "columns": (columns := _columns(one, two)),
+        "worst_columns": _worst(columns),
+        "numbers": {name: _numbers(one, two, name) for name in one.numeric},
         "marginals": {str(ways): _summary(marginal_errors(one, two, ways)) for ways in WAYS if ways <= len(one.schema)},
         "correlation": _correlations(one, two),
         "ranges": {name: {"mean": mean, "max": most} for name, (mean, most) in range_errors(one, two).items()},
@@ -97,11 +103,53 @@ def _columns(real: CodedTable, synthetic: CodedTable) -> list[dict[str, Any]]:
                 "kind": "numbers" if name in real.numeric else "categories",
                 "labels": _labels(real.schema[name]),
                 "error": float(np.abs(shares[0] - shares[1]).sum() / 2),
+                "spikes": _spikes(real, synthetic, name) if name in real.numeric else [],
                 "real": shares[0].tolist(),
                 "synthetic": shares[1].tolist(),
             }
         )
     return found
+
+
+def _worst(columns: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The columns of the largest errors, the largest first."""
+    falling = sorted(columns, key=lambda column: -column["error"])
+    return [{"name": column["name"], "error": column["error"]} for column in falling[:_MOST_WORST]]
+
+
+def _present(table: CodedTable, name: str) -> NDArray[np.float64]:
+    numbers = table.rows.numbers(name)
+    return numbers[~np.isnan(numbers)]
+
+
+def _spikes(real: CodedTable, synthetic: CodedTable, name: str) -> list[dict[str, float]]:
+    """Single numbers that many records share, in either table, with their place among the bins."""
+    column = real.schema[name]
+    assert isinstance(column, Bounded)
+    shares = []
+    for table in (real, synthetic):
+        values, counts = np.unique(_present(table, name), return_counts=True)
+        shares.append(dict(zip(values.tolist(), (counts / len(table)).tolist(), strict=True)))
+    common = {value for each in shares for value, share in each.items() if share >= _SPIKE}
+    found = sorted(common, key=lambda value: (-max(each.get(value, 0.0) for each in shares), value))[:_MOST_SPIKES]
+    return [
+        {
+            "value": value,
+            "place": (value - column.low) / (column.high - column.low) * real.bins,
+            "real": shares[0].get(value, 0.0),
+            "synthetic": shares[1].get(value, 0.0),
+        }
+        for value in sorted(found)
+    ]
+
+
+def _numbers(real: CodedTable, synthetic: CodedTable, name: str) -> dict[str, Any]:
+    """Means, and the Wasserstein distance in real standard deviations; none where it is not defined."""
+    one, two = _present(real, name), _present(synthetic, name)
+    means = [float(np.mean(values)) if len(values) else None for values in (one, two)]
+    known = len(one) > 0 and len(two) > 0 and float(one.std()) > 0
+    distance = float(wasserstein_distance(one, two) / one.std()) if known else None
+    return {"mean": {"real": means[0], "synthetic": means[1]}, "distance": distance}
 
 
 def _labels(column: Any) -> list[str] | None:

@@ -44,6 +44,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
         "dates": list(domain.dates),
         "texts": list(domain.texts),
         "order": list(model.order),
+        "constraints": list(domain.constraints),
         "shapes": {n: [list(s.edges), list(s.weights), s.is_whole] for n, s in domain.shapes.items()},
         "cliques": model.tree.cliques,
         "parents": model.tree.parents,
@@ -85,6 +86,7 @@ def _model(facts: dict[str, Any], tables: list[Any]) -> Model:
         tuple(facts.get("dates", ())),
         tuple(facts.get("texts", facts.get("dates", ()))),
         {n: Shape(tuple(e), tuple(w), bool(is_whole)) for n, (e, w, is_whole) in facts.get("shapes", {}).items()},
+        tuple(facts.get("constraints", ())),
     )
     cliques = tuple(tuple(whole("cliques", i) for i in clique) for clique in facts["cliques"])
     tree = JunctionTree(domain.sizes, cliques, tuple(whole("parents", p) for p in facts["parents"]))

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from discreet.schema import Categories, Schema
 from discreet.synthesis.counting import Columns
 from discreet.synthesis.raking import rake
-from discreet.synthesis.trees import JunctionTree
+from discreet.synthesis.trees import junction_tree
 
-__all__ = ["Impossible", "category", "mask_of", "possible_in", "something_is_possible"]
+__all__ = ["Impossible", "category", "contradicting_sets", "mask_of", "possible_in"]
 
 Floats = NDArray[np.float64]
 Impossible = Mapping[Columns, NDArray[np.bool_]]
@@ -63,7 +63,24 @@ def possible_in(clique: Columns, sizes: Sequence[int], zeros: Impossible) -> Flo
     return mask
 
 
-def something_is_possible(tree: JunctionTree, zeros: Impossible) -> bool:
-    """Whether the zeros together leave any record; the tree holds them all."""
+def contradicting_sets(sizes: tuple[int, ...], zeros: Impossible) -> list[Columns]:
+    """A smallest choice of the sets whose zeros together leave no record; empty where some record is possible.
+
+    >>> pairs = np.array([[False, False], [True, True]])
+    >>> contradicting_sets((2, 2), {(0,): np.array([True, False]), (0, 1): pairs, (1,): np.zeros(2, bool)})
+    [(0,), (0, 1)]
+    """
+    if _something_is_possible(sizes, zeros):
+        return []
+    needed = dict(zeros)
+    for columns in zeros:
+        fewer = {other: mask for other, mask in needed.items() if other != columns}
+        if not _something_is_possible(sizes, fewer):
+            needed = fewer
+    return list(needed)
+
+
+def _something_is_possible(sizes: tuple[int, ...], zeros: Impossible) -> bool:
+    tree = junction_tree(sizes, list(zeros))
     tables = rake(tree, [], 1.0, possible=[possible_in(clique, tree.sizes, zeros) for clique in tree.cliques])
     return bool(tables[0].sum() > 0.5)

@@ -50,7 +50,9 @@ class TableSynthesizer:
     ``dependencies`` (``{"grade": ("school", {"primary": 1, ...})}``: a column that another determines), ``whole``
     (bounded columns of whole numbers, beside those of which the schema or a file's own types say so), ``dates``
     (``{"admitted": ("2020-01-01", "2024-12-31")}``: columns of ISO text, with their first and last day, beside those
-    that the schema declares as ``Dates``), ``total`` (the number of records, declared; otherwise it is measured).
+    that the schema declares as ``Dates``), ``constraints`` (inequalities between columns of numbers or dates, such as
+    ``["age >= education_num + 5"]``, which every synthetic row satisfies), ``total`` (the number of records, declared;
+    otherwise it is measured).
     ``max_cells`` caps the model, and memory with it.
 
     Rows come back as they went in: the kind of frame, the order of columns, whole numbers and days as such, and numbers
@@ -78,6 +80,7 @@ class TableSynthesizer:
     dependencies: Mapping[str, tuple[str, Mapping[Any, Any]]] | None = None
     whole: Sequence[str] = ()
     dates: Mapping[str, tuple[Any, Any]] | None = None
+    constraints: Sequence[str] = ()
 
     def operation(
         self, schema: Schema | Declaration | str | PathLike[str], progress: Progress | None = None
@@ -94,6 +97,7 @@ class TableSynthesizer:
             tuple(self.whole),
             tuple(dates),
             tuple(self.dates or {}),
+            constraints=_as_texts(self.constraints),
         )
         plan = SynthesisPlan(
             domain,
@@ -140,9 +144,15 @@ class TableSynthesizer:
             raise ValueError("This synthesiser is not fitted yet: call fit(data, schema=...) first.")
         return self.model_
 
-    def sample(self, n: int | None = None, rng: RngLike = None) -> Any:
-        """``n`` synthetic records, as the kind of frame that was given to ``fit``."""
-        return self._fitted_model().sample(n, rng)
+    def sample(self, n: int | None = None, rng: RngLike = None, where: Mapping[str, Any] | None = None) -> Any:
+        """``n`` synthetic records, as the kind of frame that was given to ``fit``; all as ``where`` asks, if it does:
+        see ``Model.sample``.
+        """
+        return self._fitted_model().sample(n, rng, where)
+
+    def rake_to(self, margins: Mapping[Any, Mapping[Any, float]]) -> Model:
+        """The model with counts that are publicly known: see ``Model.rake_to``."""
+        return self._fitted_model().rake_to(margins)
 
     def marginal(self, names: Sequence[str]) -> Any:
         """Expected counts of every combination of the columns' cells: see ``Model.marginal``."""
@@ -157,6 +167,12 @@ class TableSynthesizer:
         from discreet.synthesis.saved import save
 
         save(self._fitted_model(), path)
+
+
+def _as_texts(constraints: Any) -> tuple[str, ...]:
+    if isinstance(constraints, str):
+        raise ValueError(f"constraints is {constraints!r}, but must be a list of such texts.")
+    return tuple(constraints)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ def features(table: CodedTable, target: str) -> Any:
         if name != target:
             code, rows = table.codes[name], np.arange(len(table))
             parts.append(csr_matrix((np.ones(len(table)), (rows, code)), shape=(len(table), table.size(name))))
-    parts += [csr_matrix(np.nan_to_num(table.rows.unit_scaled(name), nan=0.5)[:, None]) for name in table.numeric]
+    numbers = [name for name in table.numeric if name != target]
+    parts += [csr_matrix(np.nan_to_num(table.rows.unit_scaled(name), nan=0.5)[:, None]) for name in numbers]
     return hstack(parts, format="csr")
 
 
