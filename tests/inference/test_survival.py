@@ -62,6 +62,15 @@ def test_a_time_beyond_the_horizon_left_there_and_odd_records_are_left_out():
     assert operation.totals((times, events)).tolist() == [[2, 0], [0, 3]]
 
 
+def test_a_cumulative_hazard_is_in_its_band():
+    """It never falls, and was above its band where the noise of one period was far below zero."""
+    operation = KaplanMeier(horizon=4, epsilon=1e3, simulations=99)
+    curve = operation.answer(np.array([[20, 0], [10, 0], [-20, 0], [1, 0]]))
+    assert (curve.hazard_lower <= curve.hazard).all()
+    assert (curve.hazard <= curve.hazard_upper).all()
+    assert (np.diff(curve.hazard) >= 0).all()
+
+
 def test_no_records_are_answered():
     curve = kaplan_meier([], [], horizon=3, epsilon=1.0, rng=1).value
     assert ((curve.lower >= 0) & (curve.upper <= 1)).all()

@@ -89,7 +89,7 @@ def welch_anova(means: Array, errors: Array, sizes: Array) -> tuple[Array, Array
 @np.errstate(all="ignore")  # where noise matters, and anything may be zero, the answer is not used
 def pearson(r: Array, size: Array, alternative: str, confidence: float) -> tuple[Array, Array, Array, Array]:
     """Student's t of a correlation, its p-value, and its interval by Fisher's transform (Fisher 1921)."""
-    statistic = r * np.sqrt((size - 2) / (1 - r**2))
+    statistic = r * np.sqrt(np.maximum(size - 2, 0.0) / (1 - r**2))
     reach = stats.norm.isf((1 - confidence) / 2) / np.sqrt(np.maximum(size - 3, 1.0))
     ends = (np.tanh(np.arctanh(r) - reach), np.tanh(np.arctanh(r) + reach))
     return statistic, _tail(stats.t(size - 2), statistic, alternative), *ends

@@ -47,6 +47,7 @@ class LogRank(TableTest):
 
     label = "log-rank test"
     effect_name = "logarithm of the hazard ratio, first over second"
+    null_effect = 0.0
 
     def __post_init__(self) -> None:
         self._check_test()

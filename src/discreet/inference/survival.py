@@ -135,8 +135,10 @@ class KaplanMeier(AdditiveStatistic):
         truth = hazards(fit)
         lower, upper = self._band(survival, survival_of(hazards(drawn)), survival_of(truth))
         least, most = self._band(total, np.cumsum(hazards(drawn), -1), np.cumsum(truth))
-        bounds = np.clip(lower, 0, 1), np.clip(upper, 0, 1), np.maximum.accumulate(np.maximum(total, 0))
-        return SurvivalCurve(self.times, survival, *bounds, np.maximum(least, 0), np.maximum(most, 0), self.confidence)
+        shown = np.maximum.accumulate(np.maximum(total, 0))  # never falls, so that noise can lift it out of its band
+        least, most = np.minimum(np.maximum(least, 0), shown), np.maximum(most, shown)
+        bounds = np.clip(lower, 0, 1), np.clip(upper, 0, 1)
+        return SurvivalCurve(self.times, survival, *bounds, shown, least, most, self.confidence)
 
     def _simulate(self, fit: Array, size: float) -> Array:
         """Noisy tables that are drawn from the fitted one."""
