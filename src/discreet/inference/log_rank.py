@@ -1,6 +1,6 @@
 """The log-rank test: whether two groups survive alike, from one noisy table of groups, times and events.
 
-There is no Cox model beside it: decision 555.
+Hazard ratios of features are ``ProportionalHazards``.
 """
 
 from __future__ import annotations
