@@ -64,6 +64,9 @@ def test_the_band_holds_where_few_are_at_risk(size, epsilon, periods):
         table = rng.multinomial(size, law.ravel()).reshape(law.shape)
         band = operation.answer(table + noise_like(operation.mechanism, table.shape, rng))
         held += ((band.lower <= alive[1:] + 1e-9) & (alive[1:] <= band.upper + 1e-9)).all()
+        assert (np.diff(band.lower) <= 0).all()
+        assert (np.diff(band.upper) <= 0).all()
+        assert ((band.lower <= band.survival) & (band.survival <= band.upper)).all()
     assert held >= binom.ppf(1e-3, runs, 0.95)
 
 

@@ -145,6 +145,8 @@ class KaplanMeier(AdditiveStatistic):
         lower, upper = (np.sin(np.clip(end, 0, np.pi / 2)) ** 2 for end in self._band(*curves, turned, known))
         lower, upper = np.minimum(lower, survival), np.maximum(upper, survival)
         lower[known:], upper[known:] = 0.0, upper[known - 1] if known else 1.0
+        # survival never rises, so a band that holds all of it holds it within these too
+        lower, upper = np.maximum.accumulate(lower[::-1])[::-1], np.minimum.accumulate(upper)
         shown = np.maximum.accumulate(np.maximum(total, 0))  # never falls, so that noise can lift it out of its band
         least, most = self._band(total, np.cumsum(drawn, -1), np.cumsum(truth), one, known)
         least, most = np.minimum(np.maximum(least, 0), shown), np.maximum(most, shown)
