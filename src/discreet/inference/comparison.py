@@ -86,7 +86,7 @@ class ColumnComparison:
     @property
     def _outcome(self) -> str | None:
         """The column of two labels of which one is a success, or an event."""
-        place = {TwoProportions: 1, LogRank: 2}.get(type(self.test))  # type: ignore[call-overload]
+        place = {TwoProportions: 1, LogRank: 2}.get(type(self.test))
         return None if place is None else self.columns[place]
 
     def _with_labels(self, effect: str) -> str:

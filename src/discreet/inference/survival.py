@@ -141,8 +141,8 @@ class KaplanMeier(AdditiveStatistic):
         truth, drawn = hazards(fit), hazards(self._simulate(fit, float(table.sum())))
         one, alive = _ONE_EVENT / np.maximum(at_risk(fit), 1.0), survival_of(truth)
         turned = one * alive / (2 * np.sqrt(np.maximum(alive * (1 - alive), np.maximum(alive * one, 1e-9))))
-        curves = (_angle(curve) for curve in (survival, survival_of(drawn), alive))
-        lower, upper = (np.sin(np.clip(end, 0, np.pi / 2)) ** 2 for end in self._band(*curves, turned, known))
+        angles = self._band(_angle(survival), _angle(survival_of(drawn)), _angle(alive), turned, known)
+        lower, upper = (np.sin(np.clip(end, 0, np.pi / 2)) ** 2 for end in angles)
         lower, upper = np.minimum(lower, survival), np.maximum(upper, survival)
         lower[known:], upper[known:] = 0.0, upper[known - 1] if known else 1.0
         # survival never rises, so a band that holds all of it holds it within these too
