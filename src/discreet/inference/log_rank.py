@@ -31,8 +31,8 @@ class LogRank(TableTest):
     Data are columns of groups, times and events (as for ``KaplanMeier``). With d events, r at risk and w the share of
     the first group in r, the statistic is :math:`\sum (d_1 - w d)` over the root of :math:`\sum w(1-w)d` plus the
     noise's part. Its null law is simulated: one hazard for both, and each group's own law of leaving. The effect is the
-    logarithm of the hazard ratio, first over second, by Peto's one step: of ratios up to 2 in groups of like sizes it is
-    near; of larger ones, or where one group is much smaller, it is too far from 0 (1.2 for 0.8 in groups of 30 and
+    logarithm of the hazard ratio, first over second, by Peto's one step: near for ratios up to 2 in groups of like
+    sizes, and too far from 0 for larger ones or where one group is much smaller (1.2 for 0.8 in groups of 30 and
     1,000), and so is its interval. ``ProportionalHazards`` has no such bias. Reference: Mantel (1966); Peto and Peto
     (1972).
 
