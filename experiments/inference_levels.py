@@ -23,6 +23,7 @@ from experiments import _data, _results
 RUNS = int(os.environ.get("DISCREET_RUNS", "10000"))
 LEVEL, EPSILONS, BLOCK = 0.05, (0.1, 1.0, 10.0), 200
 BINS = tuple(np.linspace(0, 1, 9).tolist())
+MIDDLE = 4  # bins below ½
 Array = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
 
@@ -164,6 +165,11 @@ STUDIES = {
     "KolmogorovSmirnov": Study(
         lambda e, s: inference.KolmogorovSmirnov(bins=BINS, epsilon=e, **QUICK),
         tables(lambda test, shape: shares(shape)),
+    ),
+    "QuantileTest": Study(
+        lambda e, s: inference.QuantileTest(bins=BINS, q=float(shares(s)[:MIDDLE].sum()), null=0.5, epsilon=e, **QUICK),
+        tables(lambda test, shape: shares(shape)),
+        lambda test: test.null,
     ),
     "LogRank": Study(lambda e, s: inference.LogRank(horizon=6, epsilon=e, **QUICK), tables(lives), lambda test: 0.0),
 }

@@ -65,8 +65,8 @@ def test_the_log_rank_test_takes_the_column_of_events(folder, capsys):
     ("options", "said"),
     [
         (("--of", "seen"), "Cramér's V = "),
-        (("--test", "mann-whitney", "--alternative", "greater"), "P(first > second), ties half = "),
-        ((), "difference of means, first less second = "),
+        (("--test", "mann-whitney", "--alternative", "greater"), "P(no > yes), ties half = "),
+        ((), "difference of means, no less yes = "),
     ],
 )
 def test_the_effect_has_a_name_and_a_one_sided_test_says_that_its_interval_is_not(folder, capsys, options, said):

@@ -145,3 +145,12 @@ def test_power_without_noise_is_that_of_the_textbook():
     """Two groups of 100, half a deviation apart: 0.94 (statsmodels), which 2,000 runs know to 0.02."""
     test = Welch(bounds=(0, 10), epsilon=1e6)
     assert power(test, n=200, effect=0.5, sd=1.0) == pytest.approx(0.94, abs=0.025)
+
+
+def test_ranks_that_are_nearly_all_tied_have_no_normal_law():
+    """Of 20 records beside 5,000 a hundredth is in another bin: 16 % of true hypotheses were rejected at 5 %."""
+    test = inference.MannWhitney(bins=(0, 1, 2), epsilon=1e5, alternative="greater", simulations=19)
+    rng, runs = np.random.default_rng(3), 2_000
+    exact = np.stack([rng.multinomial(n, [0.01, 0.99], runs) for n in (5_000, 20)], axis=1).astype(float)
+    rejected = np.concatenate([test.infer(part).p_value <= 0.05 for part in np.array_split(exact, 10)]).mean()
+    assert rejected <= stats.binom.isf(1e-3, runs, 0.05) / runs

@@ -52,6 +52,24 @@ def test_the_first_label_is_compared_with_the_second_and_the_second_is_a_success
     assert lives.p_value < 0.001
 
 
+@pytest.mark.parametrize(
+    ("labels", "entries"),
+    [([1, 0], [1, 0]), ([True, False], [True, False]), (["1", "0"], ["1", "0"]), (["no", "yes"], ["yes", "no"])],
+)
+def test_one_is_a_success_and_an_event_wherever_it_stands(labels, entries):
+    """Of [1, 0] the zeros were counted: the difference had the other sign, and those who left had the events."""
+    facts = Schema(arm=Categories(["new", "old"]), seen=Categories(labels), days=Bounded(0, 30))
+    seen = np.array(ROWS["cured"]) == "yes"
+    rows = {"arm": ROWS["arm"], "seen": [entries[0] if x else entries[1] for x in seen], "days": ROWS["days"]}
+    shares = compare(rows, "arm", "seen", schema=facts, test="two-proportions", epsilon=1.0, rng=1)
+    assert 0.1 < shares.difference < 0.5
+    assert shares.effect_name == f"difference of shares of {entries[0]}, new less old"
+    usual = compare(ROWS, "arm", "days", "cured", schema=FACTS, test="log-rank", epsilon=1.0, rng=1)
+    lives = compare(rows, "arm", "days", "seen", schema=facts, test="log-rank", epsilon=1.0, rng=1)
+    assert lives.value == usual.value
+    assert lives.effect_name == "logarithm of the hazard ratio, new over old"
+
+
 def test_a_unit_counts_once_and_is_who_is_charged_for():
     """Every row three times, of one patient each: the answer is that of the rows once."""
     frame = pl.DataFrame(ROWS).with_columns(patient=pl.arange(0, 1200))

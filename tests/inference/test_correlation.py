@@ -36,6 +36,14 @@ def test_variances_that_noise_hides_leave_everything_possible():
     assert answer.interval == (-1.0, 1.0)
 
 
+def test_two_records_are_no_number_short():
+    """Their size is a rounding below two, whose root was no number."""
+    test = Correlation(bounds=((0, 1), (0, 1)), epsilon=1e15)
+    answer = test.answer(test.totals(([0.0, 1.0], [1.0, 0.0])).astype(float) * (1 - 1e-15))
+    assert np.isfinite(answer.statistic)
+    assert answer.p_value == 1
+
+
 def test_a_record_that_misses_an_entry_is_left_out():
     test = Correlation(bounds=((0, 10), (0, 10)), epsilon=1e6)
     odd = test.release(([1.0, 9.0, float("nan")] * 100, [1.0, 9.0, 1.0] * 100), rng=1)

@@ -148,3 +148,11 @@ def test_bounds_of_what_is_averaged_are_refused_before_anything_is_charged(make:
     """They are public facts: all four were charged, and then raised."""
     with pytest.raises(ValueError, match="averaged"):
         make()
+
+
+def test_an_effect_of_which_nothing_is_known_is_one_that_the_bounds_allow():
+    """A difference of -31,168 days was shown of stays of at most 30."""
+    for seed in range(5):
+        answer = inference.welch([9.0] * 50, [7.0] * 50, bounds=(0, 30), epsilon=1e-3, rng=seed)
+        assert (answer.p_value, answer.interval) == (1.0, (-np.inf, np.inf))
+        assert -30 <= answer.effect <= 30

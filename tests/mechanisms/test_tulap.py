@@ -57,6 +57,7 @@ def test_next_to_no_noise_is_half_a_unit():
     ("options", "data", "said"),
     [
         ({"epsilon": 0.1, "delta": 0.2}, 1, "at most epsilon"),
+        ({"epsilon": 1e-18}, 1, "at least 2.-50"),
         ({"epsilon": 1.0}, [1, 2], "max_size=1"),
         ({"epsilon": 1.0}, 1.5, "whole numbers"),
     ],

@@ -33,6 +33,8 @@ class TestOfTests(CountTest):
     the level ``rejects_at`` with at most that probability, independently; so the number of rejections is no larger than
     Binomial(parts, rejects_at), which the uniformly most powerful binomial test refutes. A test that fails, or returns
     no number, does not reject. Guarantee: a record is in one part, so it moves the number by at most 1.
+    The test must keep nothing from one call to the next, as a random generator outside of it does: a record would reach
+    other parts by it.
     The level holds if the test's holds for parts of random size, some of them small. Missing entries of a row reach the
     test as NaN. Reference: Kazan, Shi, Groce and Bray (2023), "The Test of Tests".
 

@@ -30,20 +30,21 @@ class ChiSquared(TableTest):
     assumes: ClassVar[str] = "Independent records; the null law is simulated with the noise."
 
     _caution: ClassVar[float] = 1.02**2  # the statistic is a square
+    _fewest_drawn: ClassVar[int] = 0  # of no records a record more would be evidence
 
     def _check_chi_squared(self) -> None:
         self._check_test()
         choice("alternative", self.alternative, {"two-sided": None})
         _ = self.mechanism
 
-    def _distance(self, counts: Array, expected: Array) -> Array:
+    def _distance(self, residuals: Array, expected: Array) -> Array:
         # without noise a cell may expect nothing: what is in it then is infinitely far
         variance = np.maximum(expected + self.mechanism.deviation**2, 1e-300)
-        return np.asarray(((counts - expected) ** 2 / variance).sum((-1, -2)))
+        return np.asarray((residuals**2 / variance).sum((-1, -2)))
 
     def _large_enough(self, noisy: Array) -> Array:
-        """Nothing is divided by a noisy size: where there are few records the statistic is that of noise."""
-        return np.ones(noisy.shape[:-2], bool)
+        """Below five deviations of the noise on the number of records the statistic's law depends on that number."""
+        return self._enough(noisy.sum((-1, -2)), noisy.shape[-1] * noisy.shape[-2])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,8 @@ class GoodnessOfFit(ChiSquared):
 
     def statistic(self, counts: Array) -> Array:
         """The distance of the counts from what is expected."""
-        return self._distance(counts, np.maximum(counts.sum(-1, keepdims=True), 1.0) * self.probabilities)
+        expected = np.maximum(counts.sum(-1, keepdims=True), 0.0) * self.probabilities
+        return self._distance(counts - expected, expected)
 
     def textbook(self, counts: Array) -> tuple[Array, Array]:
         """Pearson's."""
@@ -169,8 +171,12 @@ class Independence(ChiSquared):
         return cross(self.shape, *read_columns(values, self._readers))
 
     def statistic(self, counts: Array) -> Array:
-        """The distance of the counts from the products of their margins."""
-        return self._distance(counts, _products(counts))
+        """The distance of the counts from the products of their margins, which may be negative: where an empty column
+        seems fuller than it is, and where it seems emptier, as much noise is subtracted as in simulated tables.
+        """
+        rows, columns = counts.sum(-1), counts.sum(-2)
+        fit = rows[..., :, None] * columns[..., None, :] / np.maximum(rows.sum(-1), 1.0)[..., None, None]
+        return self._distance(counts - fit, _products(counts))
 
     def textbook(self, counts: Array) -> tuple[Array, Array]:
         """Pearson's, without Yates's correction."""
@@ -178,9 +184,9 @@ class Independence(ChiSquared):
         return chi_squared_law(self.statistic(counts), _products(counts), (rows - 1) * (columns - 1))
 
     def null_law(self, counts: Array) -> Array:
-        """Each row has the columns' shares."""
-        products = _products(counts)
-        return np.asarray(products / products.sum(-1, keepdims=True))
+        """Each row has the columns' shares; a column that seems empty has half a record's."""
+        columns = np.maximum(counts.sum(-2, keepdims=True), 0.5)
+        return np.broadcast_to(columns / columns.sum(-1, keepdims=True), counts.shape)
 
     def effect(self, counts: Array) -> Array:
         """Cramér's V, without what the noise adds to it; from 0 to 1."""
@@ -204,8 +210,8 @@ class Independence(ChiSquared):
 
 
 def _products(counts: Array) -> Array:
-    """What is expected of independent margins, themselves without negative entries."""
-    rows, columns = np.maximum(counts.sum(-1), 0.5), np.maximum(counts.sum(-2), 0.5)
+    """What is expected of independent margins, themselves without negative entries; nothing where one is empty."""
+    rows, columns = np.maximum(counts.sum(-1), 0.0), np.maximum(counts.sum(-2), 0.0)
     total = np.maximum(counts.sum((-1, -2)), 1.0)[..., None, None]
     return np.asarray(rows[..., :, None] * columns[..., None, :] / total)
 

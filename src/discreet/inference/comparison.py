@@ -6,6 +6,7 @@ Bounds, categories and the unit come from the schema, and so does the test, unle
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -72,8 +73,9 @@ class ColumnComparison:
 
         def run() -> ReleasedTest:
             rows = read()
-            answer = test.release(tuple(_column(rows, name) for name in self.columns), rng)
-            return replace(released(answer), label=self.label, unit=self.unit)
+            answer = test.release(tuple(_column(rows, name, name == self._outcome) for name in self.columns), rng)
+            named = replace(answer.value, effect_name=self._with_labels(answer.value.effect_name))
+            return replace(released(answer), value=named, label=self.label, unit=self.unit)
 
         return run
 
@@ -81,10 +83,40 @@ class ColumnComparison:
         """Read the columns and test them."""
         return self.prepare(data, rng)()
 
+    @property
+    def _outcome(self) -> str | None:
+        """The column of two labels of which one is a success, or an event."""
+        place = {TwoProportions: 1, LogRank: 2}.get(type(self.test))
+        return None if place is None else self.columns[place]
 
-def _column(rows: Encoded, name: str) -> Any:
-    """Numbers inside their bounds, or the numbers of labels."""
-    return rows.numbers(name) if isinstance(rows.schema[name], Bounded) else rows.codes(name)
+    def _with_labels(self, effect: str) -> str:
+        """An effect's name with the labels that are compared, and the one that is counted."""
+        groups = self.declaration.schema[self.columns[0]]
+        if isinstance(groups, Categories) and len(groups.labels) == 2:
+            names = dict(zip(("first", "second"), map(str, groups.labels), strict=True))
+            effect = re.sub("first|second", lambda found: names[found[0]], effect)
+        if isinstance(self.test, TwoProportions):
+            outcomes = self.declaration.schema[self.columns[1]]
+            assert isinstance(outcomes, Categories)
+            effect = effect.replace("shares", f"shares of {outcomes.labels[_one_of(outcomes)]}", 1)
+        return effect
+
+
+def _column(rows: Encoded, name: str, outcome: bool) -> Any:
+    """Numbers inside their bounds, or the numbers of labels; of an outcome 1 for what is counted."""
+    column = rows.schema[name]
+    if isinstance(column, Bounded):
+        return rows.numbers(name)
+    codes = rows.codes(name)
+    if not outcome:
+        return codes
+    assert isinstance(column, Categories)
+    return np.where(codes < 0, codes, codes == _one_of(column))
+
+
+def _one_of(column: Categories) -> int:
+    """Which of two labels is a success, or an event: 1 or true, wherever it stands, and otherwise the second."""
+    return next((place for place, label in enumerate(column.labels) if label in (1, "1")), 1)
 
 
 def compare(
@@ -104,7 +136,8 @@ def compare(
     Without ``test`` the columns' kinds decide: "welch" for two categories and a bounded column, "anova" for more,
     "independence" for two columns of categories, "correlation" for two bounded ones. Further tests: "mann-whitney",
     "kolmogorov-smirnov", "two-proportions", and "log-rank", which takes the column of events too. The first label is
-    compared with the second. Options are those of the test: epsilon, delta, rho, alternative, confidence, ...
+    compared with the second; of outcomes and events the label 1 (or true) is counted, of other labels the second.
+    Options are those of the test: epsilon, delta, rho, alternative, confidence, ...
 
     >>> from discreet.schema import Schema
     >>> facts = Schema(treated=Categories(["yes", "no"]), days=Bounded(0, 30))

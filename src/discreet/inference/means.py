@@ -77,6 +77,8 @@ class OneSample(GroupMeans):
         outcome = Outcome(statistic, p_value, effect, low, high, np.asarray(self._enough(moments.size, 3).all(-1)))
         outcome = self._without_noise(null, contrast, noisy, outcome)
         effect, low, high = (self._origin + self.width * end for end in outcome[2:5])
+        # where nothing is known it may be anything that the bounds allow, and is nothing else
+        effect = np.where(outcome.enough, effect, np.clip(effect, *self._possible))
         return conclude(outcome._replace(effect=effect, low=low, high=high))
 
     def _without_noise(self, null: float, contrast: Array, noisy: Array, simulated: Outcome) -> Outcome:

@@ -26,7 +26,12 @@ class TableTest(NoisyTest):
 
     assumes: ClassVar[str] = "Independent records."
 
+    null_effect: ClassVar[float | None] = (
+        None  # what the effect is where the null hypothesis holds, if that is a number
+    )
+
     _whole = True
+    _fewest_drawn: ClassVar[int] = 1  # records that a group of a simulated table has at least
 
     @property
     @abstractmethod
@@ -62,13 +67,17 @@ class TableTest(NoisyTest):
 
     def infer(self, noisy: Array) -> Outcome:
         """The statistic against its simulated null law, and the effect with its simulated error."""
-        statistic, sizes = self.statistic(noisy), np.maximum(np.rint(noisy.sum(-1)), 1.0)
+        statistic, sizes = self.statistic(noisy), np.maximum(np.rint(noisy.sum(-1)), self._fewest_drawn)
         law = self._caution * self.statistic(self._simulate(self.null_law(noisy), sizes))
         p_value = tail_probability(toward(statistic, self.alternative), toward(law, self.alternative))
         if self._counts_are_exact:
             known, holds = self.textbook(noisy)
             p_value = np.where(holds, known, p_value)
         effect, low, high = self._estimate(noisy, sizes)
+        if self.null_effect is not None:  # an interval holds what the test does not refute: decision 554
+            refuted = tail_probability(np.abs(statistic), np.abs(law)) <= 1 - self.confidence
+            low = np.where(refuted, low, np.minimum(low, self.null_effect))
+            high = np.where(refuted, high, np.maximum(high, self.null_effect))
         return conclude(Outcome(statistic, p_value, effect, low, high, self._large_enough(noisy)))
 
     def _large_enough(self, noisy: Array) -> Array:

@@ -92,6 +92,7 @@ class MannWhitney(TwoSamples):
 
     label = "Mann-Whitney test"
     effect_name = "P(first > second), ties half"
+    null_effect = 0.5
 
     def statistic(self, counts: Array) -> Array:
         """The effect less ½, over its standard error where both groups have the pooled law.

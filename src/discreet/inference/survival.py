@@ -26,6 +26,10 @@ from discreet.statistics.statistic import AdditiveStatistic
 
 __all__ = ["EVENTS", "KaplanMeier", "SurvivalCurve", "ends_of", "hazards", "kaplan_meier", "periods_of"]
 
+_FEWEST_AT_RISK = 5
+_ONE_EVENT = 1.5  # events more, or less, that an error is worth at least
+_CAUTION = 1.03  # as of means: a law that is fitted to noisy counts is a little too narrow (decision 550)
+
 EVENTS = Partition(categories=(1, 0))
 """The columns of the table: the event was seen, or the record left."""
 
@@ -71,8 +75,9 @@ class KaplanMeier(AdditiveStatistic):
     :math:`\sum d/r` (Nelson 1972, Aalen 1978). Those who leave in a period are at risk all of it.
 
     The noisy curve is projected on decreasing ones (isotonic regression), which moves it no further from the truth. The
-    band is simultaneous: its half-width is that quantile of the largest
-    studentised error which tables drawn from the fitted law, with noise, show at any time.
+    band is simultaneous: its half-width, of arcsin √S, is that quantile of the largest studentised error which tables
+    drawn from the fitted law, with noise, show at any time (Borgan and Liestøl 1990). Where almost nobody is at risk
+    any more it is open: below down to 0, above as at the last time before. Decision 554.
 
     >>> times, seen = [5, 12, 20, 31, 44, 60] * 200, [1, 1, 0, 1, 1, 0] * 200
     >>> curve = KaplanMeier(horizon=60, periods=12, epsilon=1.0).release((times, seen), rng=1).value
@@ -130,13 +135,32 @@ class KaplanMeier(AdditiveStatistic):
         table = np.asarray(noisy, np.float64)
         hazard = hazards(table)
         survival, total = _decreasing(survival_of(hazard)), np.cumsum(hazard)
-        fit = simplex(table.reshape(-1)).reshape(table.shape)
-        drawn = self._simulate(fit, float(table.sum()))
-        truth = hazards(fit)
-        lower, upper = self._band(survival, survival_of(hazards(drawn)), survival_of(truth))
-        least, most = self._band(total, np.cumsum(hazards(drawn), -1), np.cumsum(truth))
-        bounds = np.clip(lower, 0, 1), np.clip(upper, 0, 1), np.maximum.accumulate(np.maximum(total, 0))
-        return SurvivalCurve(self.times, survival, *bounds, np.maximum(least, 0), np.maximum(most, 0), self.confidence)
+        known = self._known_periods(table)
+        # a record more, evenly in all cells: where nobody happens to have had an event, one may
+        fit = simplex(table.reshape(-1)).reshape(table.shape) + 1 / table.size
+        truth, drawn = hazards(fit), hazards(self._simulate(fit, float(table.sum())))
+        one, alive = _ONE_EVENT / np.maximum(at_risk(fit), 1.0), survival_of(truth)
+        turned = one * alive / (2 * np.sqrt(np.maximum(alive * (1 - alive), np.maximum(alive * one, 1e-9))))
+        angles = self._band(_angle(survival), _angle(survival_of(drawn)), _angle(alive), turned, known)
+        lower, upper = (np.sin(np.clip(end, 0, np.pi / 2)) ** 2 for end in angles)
+        lower, upper = np.minimum(lower, survival), np.maximum(upper, survival)
+        lower[known:], upper[known:] = 0.0, upper[known - 1] if known else 1.0
+        # survival never rises, so a band that holds all of it holds it within these too
+        lower, upper = np.maximum.accumulate(lower[::-1])[::-1], np.minimum.accumulate(upper)
+        shown = np.maximum.accumulate(np.maximum(total, 0))  # never falls, so that noise can lift it out of its band
+        least, most = self._band(total, np.cumsum(drawn, -1), np.cumsum(truth), one, known)
+        least, most = np.minimum(np.maximum(least, 0), shown), np.maximum(most, shown)
+        # no hazard of a period is above 1
+        open_end = np.arange(1, len(most) - known + 1)
+        least[known:], most[known:] = least[known - 1] if known else 0.0, (most[known - 1] if known else 0.0) + open_end
+        most = np.maximum(most, shown)
+        return SurvivalCurve(self.times, survival, lower, upper, shown, least, most, self.confidence)
+
+    def _known_periods(self, table: Array) -> int:
+        """Before how many periods enough are at risk, beside the noise on their number, for a band to say something."""
+        cells = np.arange(table.size, 0, -table.shape[1])
+        enough = at_risk(table) >= _FEWEST_AT_RISK + self.mechanism.deviation * np.sqrt(cells)
+        return int(np.logical_and.accumulate(enough).sum())
 
     def _simulate(self, fit: Array, size: float) -> Array:
         """Noisy tables that are drawn from the fitted one."""
@@ -145,11 +169,14 @@ class KaplanMeier(AdditiveStatistic):
         tables = tables.reshape(self.simulations, *fit.shape)
         return np.asarray(tables + noise_like(self.mechanism, tables.shape, generator))
 
-    def _band(self, curve: Array, drawn: Array, truth: Array) -> tuple[Array, Array]:
-        """The simultaneous band of a curve, from curves that were drawn around a known one."""
+    def _band(self, curve: Array, drawn: Array, truth: Array, least: Array, known: int) -> tuple[Array, Array]:
+        """The simultaneous band of a curve's known periods, from curves that were drawn around a known one; with what
+        an error is at least.
+        """
         error = drawn - truth
-        spread = np.maximum(error.std(axis=0), 1e-12)
-        reach = np.quantile(np.abs(error / spread).max(axis=-1), self.confidence, method="higher")
+        spread = np.maximum(error.std(axis=0), least)
+        largest = np.abs(error / spread)[:, :known].max(axis=-1, initial=0.0)
+        reach = _CAUTION * np.quantile(largest, self.confidence, method="higher")
         return curve - reach * spread, curve + reach * spread
 
 
@@ -169,16 +196,24 @@ def ends_of(horizon: float, periods: int) -> Array:
     return np.linspace(0.0, horizon, periods + 1)[1:]
 
 
+def at_risk(table: Array) -> Array:
+    """How many are there at the beginning of each period."""
+    return np.asarray(np.cumsum(table.sum(-1)[..., ::-1], axis=-1)[..., ::-1])
+
+
 def hazards(table: Array) -> Array:
     """Events over those at risk in each period, of tables (period × event) on the last two axes."""
-    at_risk = np.cumsum(table.sum(-1)[..., ::-1], axis=-1)[..., ::-1]
-    at_risk = np.maximum(at_risk, 1.0)
-    return np.asarray(np.clip(table[..., 0] / at_risk, -1.0, 1.0))
+    return np.asarray(np.clip(table[..., 0] / np.maximum(at_risk(table), 1.0), -1.0, 1.0))
 
 
 def survival_of(hazard: Array) -> Array:
     """The product of those who survive each period."""
     return np.clip(np.cumprod(1 - hazard, axis=-1), 0.0, 1.0)
+
+
+def _angle(survival: Array) -> Array:
+    """Of which errors are about as large everywhere, and symmetric near 0 and 1 too."""
+    return np.arcsin(np.sqrt(survival))
 
 
 def _decreasing(curve: Array) -> Array:

@@ -39,6 +39,7 @@ class TwoProportions(TableTest):
 
     label = "two proportions"
     effect_name = "difference of shares, first less second"
+    null_effect = 0.0
 
     def __post_init__(self) -> None:
         self._check_test()

@@ -56,6 +56,8 @@ class Tulap(Mechanism[Any]):
     def __post_init__(self) -> None:
         delta = None if self.delta is None else number("delta", self.delta, low=0, high=1, open_high=True) or None
         store(self, epsilon=positive("epsilon", self.epsilon), delta=delta, adjacency=self.adjacency)
+        if self._scale > 2**50:  # as for discrete Laplace noise, which is part of it
+            raise ValueError(f"epsilon is {self.epsilon:g}, but must be at least 2^-50: noise has to fit in 64 bits.")
         if delta is not None and delta > self.epsilon:
             raise ValueError(f"delta is {delta:g}, but must be at most epsilon, {self.epsilon:g}.")
 
