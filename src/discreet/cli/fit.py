@@ -110,8 +110,8 @@ def fit(
         show.say(f"left out: {', '.join(unused)}, because dates, times and unlisted values are no features")
     if numbers := _needed_numbers(model):
         show.say(
-            f"a row without a number as {' or '.join(numbers)} is not learnt from, and predicted as if it had the middle "
-            "of the bounds; missing = ... in the schema puts another number there"
+            f"a row without a number as {' or '.join(numbers)} is not learnt from, and predicted as if it had the "
+            "middle of the bounds; missing = ... in the schema puts another number there"
         )
     show.say(UNSCORED if model.score is None else f"score: {model.score}")
     if seed is not None:
