@@ -48,10 +48,10 @@ def check(data: Data, schema: SchemaFile) -> None:
     show.warn(NOT_PRIVATE, colours.BAD)
     counts = count_problems(data, declared)
     if counts:
-        lines = [_line(each) for each in counts]
+        rows = [_line(each) for each in counts]
         headers: tuple[str, ...] = ("column", "rows", "empty", "not readable", "outside", "look at")
-        shown = len(headers) if any(line[-1] for line in lines) else len(headers) - 1
-        show.table("", headers[:shown], [line[:shown] for line in lines], prose=True)
+        shown = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+        show.table("", headers[:shown], [row[:shown] for row in rows], prose=True)
     if lines := unreadable_lines(data, declared.text, [*declared.schema, declared.unit or ""]):
         show.say(
             f"lines that hold no row, and count nowhere: {len(lines):,} (the first is line {lines[0]:,}). They have "

@@ -48,7 +48,7 @@ def _half(operation: TableOperation, name: str, aggregate: Any, source: Any, row
     if not isinstance(aggregate, Mean):
         raise ValueError(
             f"The error of {name!r} depends on more than its noise, so it decides no epsilon, as those of counts, sums "
-            "and means do: give an epsilon, and compare what explain (--explain) says for some."
+            "and means do: give an epsilon, and compare what explain(epsilon), or --explain, says for some."
         )
     if rows is None:
         raise ValueError(
