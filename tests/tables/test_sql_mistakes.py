@@ -51,6 +51,7 @@ MISTAKES = [
     ("SELECT age, COUNT(*) FROM visits GROUP BY age", r"FLOOR\(age / 10\) \* 10.*range = "),
     ("SELECT at, COUNT(*) FROM visits GROUP BY at", r"date_trunc\('month', at\)"),
     ("SELECT (age - 50) % 7.5 AS m, COUNT(*) FROM visits GROUP BY m", r"^GROUP BY \(age - 50\) % 7\.5: its values are"),
+    ("SELECT age % 2 AS odd, COUNT(*) FROM visits GROUP BY odd", r"\* 10, FLOOR\(\.\.\.\) % 2, or"),
     ("SELECT at + INTERVAL 1 DAY AS m, COUNT(*) FROM visits GROUP BY m", r"computed.*date_trunc\('month', \.\.\.\)"),
     # what is no aggregate
     ("SELECT * FROM visits", r"rows never leave.*aggregates"),
