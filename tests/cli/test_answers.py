@@ -97,6 +97,16 @@ def test_every_number_has_its_interval_or_its_error(capsys):
     assert "interval" not in capsys.readouterr().out.split("\n", 4)[1]
 
 
+def test_large_sums_are_printed_with_all_digits_before_the_point(capsys):
+    """Nobody writes money as 1.54561e+06; small numbers keep six digits."""
+    Path("bills.csv").write_text("paid\n" + "1234.25\n" * 1001)
+    Path("bills.toml").write_text("[columns]\npaid = { bounds = [0, 5000] }\n")
+    asked = "SELECT SUM(paid) AS total, AVG(paid) AS mean FROM bills"
+    run("query", "bills.csv", "--schema", "bills.toml", "--sql", asked, "--epsilon", "1e9", "--no-book")
+    printed = capsys.readouterr().out
+    assert ["1,235,484", "1,235,484 to 1,235,484", "1,234.25", "1,234.25 to 1,234.25"] in table(printed)
+
+
 def test_the_bias_of_the_cap_is_named_under_the_answer(capsys):
     """Six visits each, of which four count: the largest error by far, and no interval has it."""
     ask("SELECT COUNT(*) AS n FROM visits", "--no-book")

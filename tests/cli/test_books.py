@@ -144,3 +144,12 @@ def test_an_answer_that_was_paid_for_is_shown_where_the_book_can_no_longer_be_re
     said = capsys.readouterr()
     assert "count" in said.out
     assert "What book 'census' has left cannot be read: the disk is gone." in said.err
+
+
+@pytest.mark.parametrize(("delta", "told"), [("1e-6", True), ("5e-7", False), ("0", False)])
+def test_a_release_that_takes_most_of_a_books_delta_is_told_so(delta, told, capsys):
+    """Beyond half of it the plain sum of what was asked is no limit any more; a release may then add more than that."""
+    with dp.Ledger("mine.db") as ledger:
+        ledger.open("models", epsilon=5.0, delta=1e-6)
+    assert run(*QUERY, "--delta", delta, "--ledger", "mine.db", "--book", "models") == 0
+    assert ("more than half of what book 'models' has for all" in " ".join(capsys.readouterr().err.split())) == told

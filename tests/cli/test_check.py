@@ -72,8 +72,18 @@ def test_an_owner_sees_what_the_schema_does_not_meet():
     rows = [[cell.strip() for cell in line.split("│")[1:6]] for line in printed.splitlines() if line.startswith("│")]
     assert rows == [["age", "4", "1", "1", "1"], ["sex", "4", "1", "0", "1"], ["day", "4", "0", "1", "1"]]
     assert printed.count("NOT PRIVATE") == 2
+    assert "look at" in printed
     flat = " ".join(printed.split())
-    assert "2 different 'who'; the most rows of one: 3. max_rows_per_unit = 2 leaves out 1 rows, of 1 of them" in flat
+    assert "2 different 'who'; the most rows of one: 3. max_rows_per_unit = 2 leaves out 1 row, of 1 of them" in flat
+
+
+def test_a_file_that_is_read_as_meant_needs_no_advice():
+    """No column of the table is left empty."""
+    Path("rows.csv").write_text("who,age,sex,day\n1,30,f,2024-05-01\n2,31,m,2024-05-02\n")
+    printed = at_a_terminal()
+    assert "look at" not in printed
+    assert "│ age    │ 2" in printed
+    assert all(line.count("│") == 6 for line in printed.splitlines() if line.startswith("│"))
 
 
 def test_exact_counts_never_go_into_a_file_or_a_pipe(capsys):

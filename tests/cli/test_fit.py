@@ -314,6 +314,21 @@ def test_what_a_model_does_not_look_at_is_said_and_how_to_learn_its_score(capsys
     assert "how well it predicts was not asked: --score 0.2" in printed
 
 
+def test_what_becomes_of_rows_without_a_number_is_said(capsys):
+    """They are not learnt from, and predicted as in the middle of the bounds; ``missing`` is another number."""
+    run(*FIT, "--target", "income")
+    assert "a row without a number as age or wage is not learnt from" in capsys.readouterr().out
+    Path("some.csv").write_text("age,sex,wage\n,f,\n50,f,25\n")
+    run("predict", "model.json", "some.csv", "-p")
+    told = capsys.readouterr()
+    assert told.out.splitlines()[1] == told.out.splitlines()[2]
+    assert "the middle of the bounds" in told.err
+    declared = Path("schema.toml").read_text().replace("100] }", "100], missing = 30 }")
+    Path("schema.toml").write_text(declared.replace("50] }", "50], missing = 9 }"))
+    run(*FIT, "--force", "--target", "income")
+    assert "without a number" not in capsys.readouterr().out
+
+
 def test_a_score_is_said_and_kept_in_the_statement(capsys):
     run(*FIT, "--target", "income", "--score", "0.25")
     assert "score: right on 9" in (printed := capsys.readouterr().out)

@@ -95,7 +95,8 @@ def test_verify_against_a_head_in_a_file(url: str, tmp_path: Path) -> None:
 def test_export_gives_every_column(url: str, tmp_path: Path) -> None:
     data = json.loads(run("export", "-l", url).output)
     assert len(data["entries"]) == 4
-    run("export", "census", "--format", "csv", "--out", str(tmp_path / "out.csv"), "-l", url)
+    told = run("export", "census", "--format", "csv", "--out", str(tmp_path / "out.csv"), "-l", url).output
+    assert told.replace("\n", "").endswith(f"wrote {tmp_path / 'out.csv'}: 4 entries")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8"), newline="")))
     assert len(rows) == 4
     assert rows[1]["label"] == "'=income mean", "a spreadsheet must not run a label as a formula"

@@ -92,6 +92,7 @@ def test_fit_reads_the_same_gzipped_file_by_the_same_schema(capsys):
     [
         ('target = "income"', 'target = "absent"', "is not declared"),
         ('target = "income"', "", "data.target is missing"),
+        ("[training]", "[training]\nepochs = 2", "training.epochs is not known; did you mean privacy.epochs?"),
         ("hidden = [6]", "layers = [3, 2]", "model.layers is given"),
         ("hidden = [6]", "hidden = [0]", "model.hidden is [0]"),
         ('schema = "people.toml"', "", "model.hidden is given"),

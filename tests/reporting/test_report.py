@@ -509,3 +509,16 @@ def test_a_notebook_is_shown_a_few_lines_of_the_report_and_of_the_book(ledger: L
     own = book._repr_html_()
     assert "ε = 0.6 of 9 at δ = 1e-06, 12 charges" in own
     assert "ε = 8.4" in own
+
+
+def test_room_for_more_counts_releases_at_what_they_are_asked_for(ledger: Ledger) -> None:
+    """Where 1 of 3 is left, one more fit asked for with epsilon 1 fits, though its leaves add up to more."""
+    book = ledger.open("fits", epsilon=3.0, delta=1e-6)
+    book.charge(events.Laplace(noise_multiplier=1.0), "counts", asked=(1.0, 0.0))
+    score = events.Laplace(noise_multiplier=1.0)  # of rows held back
+    noise = dp.calibrate(lambda z: events.Gaussian(noise_multiplier=z) | score, epsilon=1.0, delta=1e-7)
+    fit = events.Gaussian(noise_multiplier=noise) | score
+    book.charge(fit, "model", asked=(1.0, 1e-7))
+    assert "room for about 1 more release like the last one (model)" in report(book).html()
+    book.charge(fit, "model", asked=(1.0, 1e-7))
+    assert "room for no more releases like the last one (model)" in report(book).html()

@@ -144,6 +144,36 @@ def test_explain_states_apart_what_bounds_caps_and_declarations_take_away():
     assert dp.table(rows, schema=schema).count().explain(1.0).bias is None
 
 
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        ("k <> 'a'", ["k"]),
+        ("NOT (k = 'a' OR rest LIKE 'c%')", ["k", "rest"]),
+        ("k NOT IN ('a') AND k IS NOT NULL", ["k"]),
+        ("k = 'a' AND NOT (NOT (rest = 'c'))", []),
+        ("COALESCE(k, 'z') <> 'a'", []),  # decided where k is missing, too
+        ("k IS NOT NULL AND NOT (x > 1)", []),
+    ],
+)
+def test_explain_states_whom_a_negation_leaves_out(condition, columns):
+    """SQL's <> and NOT suggest everybody else; a row with none of the declared values is not among them."""
+    schema = dp.Schema(k=dp.Categories(["a", "b"]), rest=dp.Categories(["c", "d"], other="else"), x=dp.Bounded(0, 9))
+    table = dp.table(pl.DataFrame({"k": ["a", "?"], "rest": ["c", "?"], "x": [1, 2]}), schema=schema)
+    told = (table.parse(f"SELECT COUNT(*) FROM t WHERE {condition}").explain(1.0).bias or "").splitlines()
+    said = "a row with none of the declared values is left out by <>, NOT IN and NOT, too"
+    assert [line for line in told if "NOT" in line] == [f"{name}: {said}" for name in columns]
+
+
+def test_a_group_that_a_negation_leaves_out_is_said_once():
+    """By the key's own line, where there is one; ``other`` is a group that <> takes away."""
+    schema = dp.Schema(k=dp.Categories(["a", "b"]), rest=dp.Categories(["c", "d"], other="else"))
+    table = dp.table(pl.DataFrame({"k": ["a", "?"], "rest": ["c", "?"]}), schema=schema)
+    for key, lines in (("k", ["in no group"]), ("rest", ["left out by <>"])):
+        first = schema[key].values[0]
+        told = table.parse(f"SELECT {key}, COUNT(*) FROM t WHERE {key} <> '{first}' GROUP BY {key}").explain(1.0)
+        assert [part for part in ("in no group", "left out by <>") if part in (told.bias or "")] == lines
+
+
 def test_explain_states_what_becomes_of_a_units_total():
     """No row is dropped there: what all of them add up to is cut."""
     table = dp.table(pl.DataFrame({"who": [1], "x": [1.0]}), schema={"x": dp.Bounded(0, 1)}, unit="who")

@@ -24,6 +24,7 @@ MISTAKES = [
     ("SELECT AVG(income) FILTER (WHERE agee > 3) FROM visits", r"did you mean 'age'"),
     ("SELECT person_id, COUNT(*) FROM visits GROUP BY person_id", r"COUNT\(DISTINCT person_id\)"),
     ("SELECT COUNT(*) FROM visits v WHERE w.age > 3", r"no table 'w'"),
+    ("SELECT region r, COUNT(*) FROM visits WHERE r = 'north' GROUP BY r", r"'r'.*a name that SELECT gives"),
     # quoting
     ("SELECT COUNT(*) FROM visits WHERE sex = f", r"write 'f' in single quotes"),
     ('SELECT COUNT(*) FROM visits WHERE sex = "f"', r"write 'f' in single quotes"),
@@ -50,6 +51,7 @@ MISTAKES = [
     ("SELECT age, COUNT(*) FROM visits GROUP BY age", r"FLOOR\(age / 10\) \* 10.*range = "),
     ("SELECT at, COUNT(*) FROM visits GROUP BY at", r"date_trunc\('month', at\)"),
     ("SELECT (age - 50) % 7.5 AS m, COUNT(*) FROM visits GROUP BY m", r"^GROUP BY \(age - 50\) % 7\.5: its values are"),
+    ("SELECT age % 2 AS odd, COUNT(*) FROM visits GROUP BY odd", r"\* 10, FLOOR\(\.\.\.\) % 2, or"),
     ("SELECT at + INTERVAL 1 DAY AS m, COUNT(*) FROM visits GROUP BY m", r"computed.*date_trunc\('month', \.\.\.\)"),
     # what is no aggregate
     ("SELECT * FROM visits", r"rows never leave.*aggregates"),
@@ -66,6 +68,7 @@ MISTAKES = [
     ("SELECT MEEN(income) FROM visits", r"MEEN.*AVG"),
     ("SELECT COUNT(*) FROM visits WHERE SUBSTRNG(city, 1, 2) = 'Pa'", r"did you mean SUBSTRING"),
     # dates and intervals
+    ("SELECT WEEKDAY(day) AS d, COUNT(*) FROM visits GROUP BY d", r"DAYOFWEEK, where Sunday is 0"),
     ("SELECT COUNT(*) FROM visits WHERE day > '01/02/2023'", r"write '2024-01-31'"),
     ("SELECT COUNT(*) FROM visits WHERE day = DATE '2023-02-30'", r"spells no date"),
     ("SELECT COUNT(*) FROM visits WHERE day > 2023", r"^WHERE day > 2023.*year\("),
@@ -85,6 +88,7 @@ MISTAKES = [
     ("SELEC COUNT(*) FROM visits", r"SELEC.*did you mean SELECT"),
     ("SELECT COUNT(* FROM visits", r"'FROM' \(line 1, column 19\)"),
     ("SELECT TOP 5 sex, COUNT(*) FROM visits GROUP BY sex", r"LIMIT 5"),
+    ("visits", r"^The query is no SELECT: give one SELECT"),
     ("how many visits are there?", r"SELECT \.\.\. FROM"),
     ("SELECT COUNT(*) FROM visits LIMIT 'a'", r"LIMIT"),
     ("SELECT COUNT(*) FROM visits GROUP BY", r"GROUP BY names nothing"),
@@ -120,6 +124,16 @@ def test_a_long_condition_is_repeated_in_part_only(visits):
     listed = ", ".join(map(str, range(500)))
     with pytest.raises(ValueError, match=r"^WHERE agee IN \(\.\.\.\): Column 'agee'"):
         visits.parse(f"SELECT COUNT(*) FROM visits WHERE agee IN ({listed})")
+
+
+def test_the_name_of_other_rows_is_answered_with_what_finds_them():
+    """It is a group, but no category: a row of any undeclared value is missing to a condition."""
+    table = dp.table(pl.DataFrame({"k": ["a", "?", None]}), schema={"k": dp.Categories(["a", "b"], other="else")})
+    with pytest.raises(ValueError, match=r"^WHERE k = 'else': 'else' is the group of rows.*write k IS NULL\.$"):
+        table.parse("SELECT COUNT(*) FROM t WHERE k = 'else'")
+    with pytest.raises(ValueError, match=r"col\('k'\)\.is_missing\(\)\.$"):
+        table.filter(dp.tables.col("k") == "else")
+    assert table.sql("SELECT COUNT(*) FROM t WHERE k IS NULL", epsilon=1e4).value["count"].to_list() == [2]
 
 
 def test_the_same_mistakes_are_answered_in_python_to_who_wrote_python(visits):

@@ -155,13 +155,18 @@ class Answer:
 
 
 def cell(entry: Any) -> str:
-    """A value for a person: numbers with six digits and separators."""
+    """A value for a person: numbers with separators, and with six digits or, where that is more, all before the point.
+
+    >>> cell(1_545_612.3), cell(21.07639), cell(7.0), cell(12)
+    ('1,545,612', '21.0764', '7', '12')
+    """
     if isinstance(entry, bool) or not isinstance(entry, Real):
         return str(entry)
     if isinstance(entry, Integral):
         return f"{int(entry):,}"
     figure = float(entry)
-    return f"{figure:,.0f}" if figure.is_integer() and abs(figure) < 1e6 else f"{figure:,.6g}"
+    whole = figure.is_integer() or abs(figure) >= 1e5
+    return f"{figure:,.0f}" if whole and abs(figure) < 1e15 else f"{figure:,.6g}"
 
 
 def label(entry: Any) -> str:

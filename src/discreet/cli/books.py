@@ -80,6 +80,7 @@ def book_to_charge(
     with open_ledger(ledger) as books:
         found = books.book(only_name(books, "to charge: --book") if book is None else book)
         _refuse_larger_delta(delta or 0.0, found)
+        _tell_large_delta(delta or 0.0, found)
         before = found.spent()
         yield found
         _tell_cost(found, before)
@@ -157,6 +158,16 @@ def _refuse_larger_delta(delta: float, book: Book) -> None:
             f"delta is {delta:g}, which is more than book {book.name!r} has for all its releases together, {whole:g}. "
             f"Nothing was charged. Write --delta {whole / 10:.3g}, a tenth of that, or less (privacy.delta in a run's "
             "file), or ask the data owner to raise the limit."
+        )
+
+
+def _tell_large_delta(delta: float, book: Book) -> None:
+    """Say that a release takes so much of a book's delta that it may cost more than its epsilon."""
+    whole = book.limit[1]
+    if delta > whole / 2:
+        warn(
+            f"delta is {delta:g}, more than half of what book {book.name!r} has for all its releases: this one "
+            f"and later ones may then add more than their epsilons. --delta {whole / 10:.3g} leaves room for others"
         )
 
 

@@ -48,8 +48,10 @@ def check(data: Data, schema: SchemaFile) -> None:
     show.warn(NOT_PRIVATE, colours.BAD)
     counts = count_problems(data, declared)
     if counts:
-        headers = ("column", "rows", "empty", "not readable", "outside", "")
-        show.table("", headers, [_line(each) for each in counts], prose=True)
+        rows = [_line(each) for each in counts]
+        headers: tuple[str, ...] = ("column", "rows", "empty", "not readable", "outside", "look at")
+        shown = len(headers) if any(row[-1] for row in rows) else len(headers) - 1
+        show.table("", headers[:shown], [row[:shown] for row in rows], prose=True)
     if lines := unreadable_lines(data, declared.text, [*declared.schema, declared.unit or ""]):
         show.say(
             f"lines that hold no row, and count nowhere: {len(lines):,} (the first is line {lines[0]:,}). They have "
@@ -60,7 +62,7 @@ def check(data: Data, schema: SchemaFile) -> None:
         most = declared.max_rows_per_unit
         show.say(
             f"{units.units:,} different {declared.unit!r}; the most rows of one: {units.most:,}. max_rows_per_unit = "
-            f"{most} leaves out {units.lost:,} rows, of {units.over:,} of them"
+            f"{most} leaves out {units.lost:,} row{'' if units.lost == 1 else 's'}, of {units.over:,} of them"
         )
     show.warn(NOT_PRIVATE, colours.BAD)
 
@@ -73,7 +75,7 @@ def _line(counts: ColumnCounts) -> tuple[str, ...]:
 def _advice(counts: ColumnCounts) -> str:
     """What to look at, where much of a column is not read as meant."""
     if counts.rows and counts.unreadable > counts.rows / 20:
-        return "see separator, decimal and date_format of the schema"
+        return "separator, decimal and date_format of the schema"
     if counts.rows and counts.outside > counts.rows / 20:
-        return "see the bounds, or the categories"
+        return "the bounds, or the categories"
     return ""

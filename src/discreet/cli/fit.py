@@ -108,6 +108,11 @@ def fit(
     )
     if unused := _unused(model):
         show.say(f"left out: {', '.join(unused)}, because dates, times and unlisted values are no features")
+    if numbers := _needed_numbers(model):
+        show.say(
+            f"a row without a number as {' or '.join(numbers)} is not learnt from, and predicted as if it had the "
+            "middle of the bounds; missing = ... in the schema puts another number there"
+        )
     show.say(UNSCORED if model.score is None else f"score: {model.score}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
@@ -117,3 +122,11 @@ def _unused(model: TableModel) -> list[str]:
     """Declared columns that the model does not look at."""
     declared = model.declaration
     return [name for name in declared.schema if name not in (*model.features, model.target, declared.unit)]
+
+
+def _needed_numbers(model: TableModel) -> list[str]:
+    """The features without which a row is not learnt from: numbers that have no other in their place."""
+    from discreet.schema import Bounded
+
+    columns = model.features.items()
+    return [name for name, column in columns if isinstance(column, Bounded) and column.missing == "drop"]

@@ -73,6 +73,7 @@ def export(
         return
     with claim_path(out, force=force) as file:
         file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+    say(f"wrote {out}: {len(entries):,} entr{'y' if len(entries) == 1 else 'ies'}")
 
 
 def plot(

@@ -133,7 +133,8 @@ def _tell_unread(data: str, design: Design) -> None:
         more = ", ..." if len(counts.columns) > SHOWN else ""
         show.warn(
             f"{counts.unread:,} of {counts.rows:,} rows have entries that are empty or cannot be read as the model's "
-            f"schema says ({listed}{more}): they are predicted without these. Is the file written like the one that "
+            f"schema says ({listed}{more}): such a number counts as the schema's missing = ... or, without it, as the "
+            "middle of the bounds, such a category as none of the declared ones. Is the file written like the one that "
             "the model was fitted to (separator, decimal sign, spelling of categories)?"
         )
 

@@ -22,5 +22,9 @@ def read_sections(file: Path, known: Mapping[str, set[str]]) -> dict[str, dict[s
         if section not in known or not isinstance(values, dict):
             raise ValueError(f"{file.name} has a section {section!r}, but there are {', '.join(known)}.")
         if unknown := sorted(set(values) - known[section]):
-            raise ValueError(f"{section}.{unknown[0]} is not known; there are {', '.join(sorted(known[section]))}.")
+            places = [f"{other}.{unknown[0]}" for other in known if unknown[0] in known[other]]
+            meant = f"did you mean {' or '.join(places)}? There" if places else "there"
+            raise ValueError(
+                f"{section}.{unknown[0]} is not known; {meant} are {', '.join(sorted(known[section]))} in {section}."
+            )
     return {section: dict(found.get(section, {})) for section in known}

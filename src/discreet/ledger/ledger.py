@@ -220,10 +220,11 @@ def _remedy(there: BookNode, asked: Terms) -> str:
     """What to do about a book that exists with other terms: never to open a second budget for the same data."""
     terms, (epsilon, delta) = there.terms, (float(there.stage.epsilon), float(there.stage.delta))
     fixed = "Limits are fixed when a book is first opened"
+    take = f"take it with Ledger.book({there.name!r}), or with --book {there.name} on the command line"
     if replace(asked, epsilon=terms.epsilon, delta=terms.delta) != terms:
-        return f"{fixed}, and so are its other terms: open it with those, or take it with Ledger.book({there.name!r})."
+        return f"{fixed}, and so are its other terms: open it with those, or {take}."
     if asked.epsilon <= epsilon and asked.delta <= delta:
-        return f"{fixed}; it now has epsilon={epsilon:g}, delta={delta:g}: take it with Ledger.book({there.name!r})."
+        return f"{fixed}; it now has epsilon={epsilon:g}, delta={delta:g}: {take}."
     more = max(0.0, asked.epsilon - epsilon), max(0.0, asked.delta - delta)
     return (
         f"{fixed}; the owner of the data may raise them, with a reason that the report repeats: "

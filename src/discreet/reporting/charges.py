@@ -48,7 +48,7 @@ def room_for_more(book: Standing) -> str:
     if last is None or (event := last.cost) is None:
         return ""
     try:
-        count = count_affordable(list(book.path), event, last.unit.unit if last.unit else book.terms.unit)
+        count = count_affordable(list(book.path), event, last.unit.unit if last.unit else book.terms.unit, last.asked)
     except (UnsupportedEvent, UnitMismatch):
         return ""  # it was paid as a plan, or under other terms
     shown = f"more than {MANY:,}" if count >= MANY else f"about {count:,}" if count else "no"

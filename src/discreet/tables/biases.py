@@ -8,7 +8,11 @@ from discreet.dates import Dates, Times
 from discreet.schema import Bounded, Categories
 from discreet.tables.aggregates import Aggregate, UnitTotal
 from discreet.tables.bounding import most_groups
+from discreet.tables.conditions import Logic
+from discreet.tables.expressions import Expression, columns
+from discreet.tables.nodes import Node
 from discreet.tables.passes import GroupedRows
+from discreet.tables.possible_groups import derived_columns, with_columns_replaced
 
 __all__ = ["SPELLED", "biases", "column_biases"]
 
@@ -36,6 +40,29 @@ def column_biases(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> Iterato
     used = {name for aggregate in aggregates for name in rows.columns_used(aggregate.scan(rows))}
     for name in rows.schema:
         yield from _read(rows, name) if name in used else ()
+    yield from _opposite_biases(rows)
+
+
+def _opposite_biases(rows: GroupedRows) -> Iterator[str]:
+    """Conditions that a row with none of the declared values does not meet, though it seems to."""
+    made = derived_columns(rows.derived)
+    conditions = [with_columns_replaced(condition.node, made) for condition in rows.conditions]
+    opposites = {name for condition in conditions for name in _columns_of_opposites(condition)}
+    for name in sorted(opposites & set(rows.source.names)):
+        declared = rows.schema[name]
+        if isinstance(declared, Categories) and not (name in rows.keys and declared.other is None):
+            yield f"{name}: a row with none of the declared values is left out by <>, NOT IN and NOT, too"
+
+
+def _columns_of_opposites(node: Node, negated: bool = False) -> Iterator[str]:
+    """The columns of conditions that must not hold, and that nothing decides where the column is missing."""
+    if isinstance(node, Logic):
+        for part in node.parts:
+            yield from _columns_of_opposites(part, negated != (node.sign == "~"))
+    elif negated and len(used := columns(Expression(node))) == 1:
+        (name,) = used
+        if node.value({name: None}) is None:
+            yield name
 
 
 def _cap_biases(rows: GroupedRows, aggregates: Sequence[Aggregate]) -> Iterator[str]:

@@ -146,6 +146,9 @@ class Missing(Condition):
 
 
 def _unknown(value: str, name: str, column: Categories) -> ValueError:
+    if value == column.other:
+        said = f"{value!r} is the group of rows with none of the values that {name!r} declares: to select them, write"
+        return mistake(f"{said} col({name!r}).is_missing().", f"{said} {name} IS NULL.")
     near = nearest(value, map(str, column.values))
     meant = f"; did you mean {near!r}?" if near else "."
     said = f"{value!r} is not among the"

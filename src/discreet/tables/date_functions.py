@@ -28,6 +28,7 @@ _PARTS = {
     "DOY": "dayofyear",
     "WEEKOFYEAR": "week",
 } | {name.upper(): name for name in ("year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute")}
+_MEANT = {"WEEKDAY": "DAYOFWEEK, where Sunday is 0, or ISODOW, where Monday is 1"}  # engines number it differently
 
 
 def _part(name: str) -> Read:
@@ -123,7 +124,7 @@ def _anonymous(reader: Reader, node: exp.Anonymous) -> Node:
     from discreet.tables.functions import FUNCTIONS
 
     known = [name for kind in FUNCTIONS if issubclass(kind, exp.Func) for name in kind.sql_names()]
-    near = nearest(node.name, known)
+    near = _MEANT.get(node.name.upper()) or nearest(node.name, known)
     remedy = f"did you mean {near}?" if near else "compute the column before, where the table is made."
     raise ValueError(f"{node.sql(dialect='duckdb')} is not supported: {remedy}")
 

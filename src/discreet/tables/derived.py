@@ -52,6 +52,8 @@ def key_of(name: str, column: Column, expression: Expression | None, schema: Sch
         groups = f"date_trunc('month', {what})" if timed else f"FLOOR({what} / 10) * 10"
         if isinstance(column, Bounded) and column.whole and expression is None:
             groups = f"FLOOR({what}) or {groups}"
+        elif expression is not None and not timed:
+            groups += ", FLOOR(...) % 2"
         sql = (
             f"{name!r} has no list of groups, because it is declared with {declaration_name(column)}: group by "
             f"{groups}, or declare it with categories = [...] or range = [first, last]."

@@ -47,8 +47,8 @@ def _half(operation: TableOperation, name: str, aggregate: Any, source: Any, row
         return float(ends[0, 1] - ends[0, 0]) / 2
     if not isinstance(aggregate, Mean):
         raise ValueError(
-            f"The error of {name!r} depends on more than its noise: look at explain(epsilon) for some epsilons. An "
-            "error decides epsilon for counts, sums and means."
+            f"The error of {name!r} depends on more than its noise, so it decides no epsilon, as those of counts, sums "
+            "and means do: give an epsilon, and compare what explain(epsilon), or --explain, says for some."
         )
     if rows is None:
         raise ValueError(

@@ -103,6 +103,8 @@ def _parse(query: str) -> Any:
     if len(trees) != 1:
         raise ValueError(f"There are several statements, but only one is answered: {FORM}")
     if not isinstance(trees[0].unnest() if trees[0] is not None else None, (exp.Select, exp.Union)):
+        if isinstance(trees[0], (exp.Condition, exp.Alias)):  # a name, a number, a formula
+            raise ValueError(f"The query is no SELECT: {FORM}")
         kind = "An empty query" if trees[0] is None else type(trees[0]).__name__.upper()
         raise ValueError(f"{kind} is not supported: {FORM}")
     return trees[0]

@@ -136,7 +136,9 @@ class Reader:
             raise ValueError(f"{name!r} is whose rows are protected: COUNT(DISTINCT {name}) alone may ask of it.")
         known = list(dict.fromkeys(self.names.values()))
         near, listed = nearest(name, known), ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
-        if near:
+        if _is_alias(node, name):
+            remedy = "it is a name that SELECT gives, which WHERE does not know; repeat what it stands for."
+        elif near:
             remedy = f"did you mean {near!r}?"
         elif isinstance(node.parent, (exp.EQ, exp.NEQ, exp.In, exp.Like)):
             remedy = f"if it is text, write {name!r} in single quotes."
@@ -235,3 +237,9 @@ def _months(node: exp.Expression) -> int:
 
 def _constant(text: str) -> float:
     return number("A number of the query", float(text), low=-_LARGEST, high=_LARGEST)
+
+
+def _is_alias(node: exp.Column, name: str) -> bool:
+    """Whether the SELECT around a column gives this name to something."""
+    select = node.find_ancestor(exp.Select)
+    return select is not None and any(isinstance(one, exp.Alias) and one.alias == name for one in select.expressions)
