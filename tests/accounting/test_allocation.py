@@ -570,3 +570,28 @@ def test_passes_of_such_a_batch_are_composed_too():
     truth = max(float(np.maximum(x - math.exp(2.0) * y, 0).sum()) for x, y in ((p, q), (q, p)))
     price = dp.delta(ev.BallsInBins(bins=2, event=ev.DiscreteGaussian(sigma=0.5)) * 2, 2.0)
     assert truth * (1 - 1e-12) <= price <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_few_batches_that_may_fail_altogether_are_amplified(count):
+    """A ratio that is zero, or never ends, set the ends of the lattice: fewer than five bins cost a whole batch."""
+    failing = ev.ApproxDP(epsilon=1.0, delta=1e-6)
+    odds = np.exp([1.0, 0.0]) / (1 + math.e) * (1 - 1e-6)
+    there, absent = np.append(odds, [1e-6, 0.0]), np.append(odds[::-1], [0.0, 1e-6])
+    mixture, alone = there, absent
+    for _ in range(count - 1):
+        mixture = (np.multiply.outer(mixture, absent) + np.multiply.outer(alone, there)).ravel()
+        alone = np.multiply.outer(alone, absent).ravel()
+    mixture = mixture / count
+    for epsilon in (0.1, 0.5, 0.9):
+        sides = [np.maximum(x - math.exp(epsilon) * y, 0).sum() for x, y in ((mixture, alone), (alone, mixture))]
+        price = dp.delta(ev.BallsInBins(bins=count, event=failing), epsilon)
+        assert max(sides) * (1 - 1e-12) <= price <= max(sides) * (1 + 1e-6)
+
+
+def test_a_pass_inside_a_pass_and_a_batch_of_two_events_are_amplified():
+    """Two bins of two are four; they cost 1.7 times as much, and two events a batch 1.8 times."""
+    bit, told = ev.PureDP(epsilon=1.0), ev.Gaussian(noise_multiplier=2.0) + ev.PureDP(epsilon=0.5)
+    nested = ev.BallsInBins(bins=2, event=ev.BallsInBins(bins=2, event=bit))
+    assert dp.delta(nested, 0.4) == pytest.approx(dp.delta(ev.BallsInBins(bins=4, event=bit), 0.4), rel=1e-6)
+    assert dp.delta(ev.BallsInBins(bins=2, event=told), 0.4) < 0.6 * dp.delta(told, 0.4)
