@@ -485,6 +485,9 @@ def test_a_matrix_that_moves_bins_apart_is_refused():
         kept_bins_event(Given([[1.0, 0.0], [-0.5, 1.0]]), 2, 1.0)
     with pytest.raises(ValueError, match="lower triangular"):
         kept_bins_event(Given([[1.0, 0.5], [0.0, 1.0]]), 2, 1.0)
+    for entry in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="not finite"):
+            kept_bins_event(Given([[1.0, 0.0], [entry, 1.0]]), 2, 1.0)
     with pytest.raises(ValueError, match="smallest_products"):
         ev.KeptBins(bins=2, products=(1.0, 0.5), noise_multiplier=1.0, smallest_products=(1.0, 0.6))
     with pytest.raises(ValueError, match="products has 3 entries for 2 bins"):
