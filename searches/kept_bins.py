@@ -1,8 +1,8 @@
 """Kept bins with random matrices beside simulation: bounds of delta from both sides, in both directions.
 
-A case is one non-negative lower-triangular matrix of at most 6 bins and 3 passes, at three epsilons; in every second one
-some bins share a last row, however far apart they are. The ratio of 10⁷ runs is simulated; bounds must enclose what the simulation cannot exclude, at seven standard errors (a false alarm once
-in 10¹¹).
+A case is one non-negative lower-triangular matrix of at most 6 bins and 3 passes, at three epsilons; in every second
+one some bins share a last row, however far apart they are. The ratio of 10⁷ runs is simulated; bounds must enclose what
+the simulation cannot exclude, at seven standard errors (a false alarm once in 10¹¹).
 """
 
 from __future__ import annotations
