@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -216,9 +217,11 @@ class Allocation(Pair):
         return 1 << 18
 
     def sharpened(self, tail: float) -> MeanRatio:
-        """The fast law, or, for the smallest probabilities, the one whose errors are relative."""
-        precision = FAST if tail >= _FAST_TAIL else SHARP
-        return self.laws.atoms(precision, forward=self.forward, above=self.above)
+        """The fast law, or, for the smallest probabilities, the one whose errors are relative if floats hold it."""
+        if tail < _FAST_TAIL:
+            with suppress(NotCertified):
+                return self.laws.atoms(SHARP, forward=self.forward, above=self.above)
+        return self.laws.atoms(FAST, forward=self.forward, above=self.above)
 
     def tails(self, losses: Array) -> Tails:
         """Of the fast law."""
@@ -232,9 +235,5 @@ class Allocation(Pair):
         """The better of the two laws', or the fast one's where floats do not hold the other."""
         values = self.sharpened(1.0).profile(losses)
         if (values < _FAST_DELTA).any():
-            try:
-                sharp = self.sharpened(0.0)
-            except NotCertified:
-                return values
-            values = (np.minimum if self.above else np.maximum)(values, sharp.profile(losses))
+            values = (np.minimum if self.above else np.maximum)(values, self.sharpened(0.0).profile(losses))
         return np.asarray(values)

@@ -3,6 +3,7 @@ r"""A chain of bins (:mod:`discreet.accounting.allocation_chain`) from below, wh
 For calls E f is convex and increasing in y = log x at every state x, so that of the next state's law may be taken less:
 
 * what is below the first edge is merged at its mean (Jensen) and lowered to the lowest state, which adds nothing now;
+  so is everything where what is above that edge has a mean below the first state;
 * the rest is contracted onto the other states: the E(y - k)₊ of a law on them is, at each, at most the lower one of the
   two tangents at the edges around it, so never above the true one, and is made convex from below;
 * where a tangent is below zero, and at the highest state, it is taken for zero one state before, so that nothing is
@@ -92,7 +93,9 @@ def _contract_row(points: Array, edges: Array, mean: float, deviation: float) ->
     left = calls + above * (edges - points)  # the tangent at the edge before each point, at the point
     right = (calls + above * (edges - np.append(0.0, points[:-1])))[1:]  # and at the edge after it
     values = np.append(np.minimum(left[:-1], right), left[-1])
-    end = max(1, int(np.argmax(values < 0)) if (values < 0).any() else len(values))  # nothing is above the last one
+    if values[0] < 0:  # what is above the first edge has no mean as high as the first point: all is lowered
+        return np.append(1.0 - _SLIP, np.zeros(len(edges)))
+    end = int(np.argmax(values < 0)) if (values < 0).any() else len(values)  # nothing is above the last one
     points, values = points[:end], np.append(values[: end - 1], 0.0)
     for j in range(len(values) - 2, -1, -1):  # so that no slope is below that of all mass
         values[j] = min(values[j], values[j + 1] + above[0] * (points[j + 1] - points[j]))

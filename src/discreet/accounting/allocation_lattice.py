@@ -252,8 +252,12 @@ class Blocks:
         return replace(self, masses=masses)
 
     def _without(self, masses: Array, lost: float, lost_mean: float) -> Blocks:
+        known = self.known
+        if known is not None and self.above:  # from below, what is left out may lie at the mean instead
+            known = known[0] - lost, known[1] - lost_mean
         return replace(
             self,
+            known=known,
             masses=masses,
             lost=self.lost + lost * (1 + 1e-12),
             lost_mean=self.lost_mean + lost_mean * (1 + 1e-12),

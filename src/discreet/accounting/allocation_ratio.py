@@ -52,7 +52,10 @@ WIDE = Precision(exact=True, cut=1e-200, columns=512)
 def _frame(pair: Pair, bins: int, precision: Precision) -> tuple[float, int]:
     """Unit and rows of a lattice that reaches from where no sum is likely to lie to where no ratio is."""
     least = precision.cut if precision is WIDE else min(precision.cut ** (1.2 / bins), 0.1)  # of the largest term
-    beyond = pair.infinity + max(precision.cut, 8 * _UNIT * pair.infinity)  # no tail is known better than its infinity
+    gone = [float(pair.heads(np.array([-_FAR]))[1][0]), float(pair.tails(np.array([_FAR]))[0][0])]
+    least = max(least, min(2 * gone[0], 0.5))  # a ratio of zero is on every lattice
+    infinite = max(pair.infinity, gone[1])
+    beyond = infinite + max(precision.cut, 8 * _UNIT * infinite)  # no tail is known better than its infinity
     low = _last(lambda loss: float(pair.heads(np.array([loss]))[1][0]) <= least)
     high = -_last(lambda loss: float(pair.tails(np.array([-loss]))[0][0]) <= beyond)
     exponent = math.floor(low / math.log(2)) - 10

@@ -125,9 +125,11 @@ def chain(event: ev.KeptBins) -> CommonFactor | None:
     """The chain that bounds it from above, if it is likely to say more than what :func:`majorants` has.
 
     Of ``bins`` bins that are m apart on a part of the circle: products at j·m or more are in the common factor, and the
-    correlation is large enough for all others.
+    correlation is large enough for all others. Two bins that are j·m apart on the circle have numbers that differ by
+    j·m, or, with the end of a pass between them, by t - j·m.
     """
     products = _variances(event.products, event) * (1 + 1e-12)
+    products[1:] = np.maximum(products[1:], products[:0:-1])
     shapes = [
         shape
         for m in {1, 2, 3, 4, 6, 8, math.ceil(event.bins / _MOST_BINS)}

@@ -130,7 +130,7 @@ class KeptPair(Pair):
 
     def _least(self, losses: Array, precision: Precision) -> Array:
         values, shapes = np.ones(len(losses)), majorants(self.event)
-        for shape in shapes if self._chain is None else (self._chain, *shapes[:1], shapes[-1]):
+        for shape in shapes if self._chain is None else (self._chain, *shapes):
             with suppress(NotCertified):  # of the exact law: then the other one's value stands
                 values = np.minimum(values, shape.profile(losses, precision, forward=self.forward))
         return values

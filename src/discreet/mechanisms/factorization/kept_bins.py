@@ -50,6 +50,8 @@ def why_not_amplified(strategy: Strategy) -> str | None:
         entries = np.asarray(strategy.matrix())
     if entries.dtype.kind not in "biuf":
         return f"{name} has a matrix of type {entries.dtype}, but must have real numbers."
+    if not np.isfinite(entries).all():
+        return f"{name} has an entry that is not finite, but every entry must be a number of at least zero."
     if not (entries >= 0).all():
         return (
             f"{name} has a negative entry, but kept bins are amplified only where the matrix has none: a record could "

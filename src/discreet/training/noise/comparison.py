@@ -119,7 +119,7 @@ def compare(
     >>> plan = plan_for(10_000, 500, epochs=4, noise_multiplier=1.0)
     >>> print(compare(plan, delta=1e-6, epsilon=2.0, noises=[LambdaCGD(), Tree()]))
     noise, sampler                     multiplier  vectors      error
-    LambdaCGD(), KeptBins                   6.191        0    0.01804
+    LambdaCGD(), KeptBins                   6.292        0    0.01833
     Tree(), KeptBins                        9.975        4    0.03492
     """
     target = accounting.epsilon(plan.event, delta, adjacency=plan.adjacency) if epsilon is None else epsilon
