@@ -280,6 +280,17 @@ def _integral(log_of: Callable[[mp.mpf], mp.mpf], speed: mp.mpf) -> mp.mpf:
     return mp.quad(lambda v: mp.exp(log_of(v)), [*ends, min(mp.mpf(1), 200 / speed)])
 
 
+@pytest.mark.parametrize("epsilon", [1e-60, 1e-17, 3e-17, 1e-16, 1e-13])
+def test_the_best_of_runs_that_hardly_lose_anything_is_not_free(epsilon: float) -> None:
+    """e^ε is one for floats there: two points of the profile were taken for one, with a delta of zero at zero."""
+    event = Selected(event=PureDP(epsilon=epsilon), mean=2.0, law="geometric")
+    # of two outcomes; the better one is shown where any of the runs has it
+    truth = mp.mpf(epsilon) * 4 / 3
+    assert truth < dp.epsilon(event, 1e-300) < 2.5 * truth
+    assert truth / 3 <= dp.delta(event, 0.0)
+    assert truth < dp.epsilon_bounds(event, 1e-300)[1]
+
+
 def generating(runs: Runs, z: complex) -> complex:
     if math.isinf(runs.shape):
         return np.exp(runs.mean * (z - 1))
