@@ -8,7 +8,8 @@ import pytest
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting.neighbours import for_group
+from discreet.accounting.neighbours import for_group, resolve
+from discreet.adjacency import Adjacency
 
 REPLACE = "replace"
 
@@ -119,6 +120,22 @@ def test_truncation_charges_the_probability_of_an_overflow():
     assert ideal < cut(190) < cut(160)
     assert cut(400) == pytest.approx(ideal, rel=1e-6)
     assert cut(100) == math.inf
+
+
+@pytest.mark.parametrize(
+    ("records", "rate", "size", "overflow"),
+    [
+        (39447179382766, 0.26654049621636317, 10514312572184, 1.62470337333198e-51),
+        (338338147345693, 0.3777262310810437, 127799243343104, 9.56292505791041e-9),
+        (81574376867759, 0.07984937589817798, 6513675325092, 2.85408881112613e-7),
+    ],
+)
+def test_the_probability_of_an_overflow_is_not_below_the_truth_for_many_records(records, rate, size, overflow):
+    """By an incomplete beta function with 50 digits; scipy's tail is wrong in the ninth digit here."""
+    step = ev.TruncatedPoissonSampled(
+        rate=rate, max_batch_size=size, dataset_size=records, event=ev.Gaussian(noise_multiplier=1)
+    )
+    assert overflow <= resolve(step, Adjacency.ADD_REMOVE).slack <= overflow * (1 + 1e-6)
 
 
 def test_groups_of_records():

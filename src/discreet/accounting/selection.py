@@ -137,17 +137,17 @@ class Runs:
     def beyond(self, cap: int) -> float:
         """Pr[K > cap], rounded up: the first term, and a geometric series above the rest."""
         if math.isinf(self.shape):
-            return min(1.0, float(poisson.sf(cap, self.mean)) * _UP + FLOOR)
+            return min(1.0, _poisson_tail(cap + 1, self.mean) * _UP + FLOOR)
         gamma, eta, k = success(self.mean, self.shape), self.shape, cap + 1
-        ratio = (1 - gamma) * max(1.0, (k + eta) / (k + 1))
-        if gamma == 1 or ratio >= 1:
+        fall = gamma - (1 - gamma) * max(0.0, (eta - 1) / (k + 1))  # by which a term is less than the one before
+        if gamma == 1 or fall <= 0:
             return 0.0 if gamma == 1 else 1.0
-        log = k * math.log1p(-gamma) + gammaln(k + eta) - gammaln(k + 1)
+        log = k * math.log1p(-gamma) + _log_quotient(k, eta)
         if eta == 0:
             log -= math.log(-math.log(gamma))
         else:  # the sum of all terms is Γ(η)·(γ^-η - 1)
             log -= gammaln(eta) + _log_rise(-eta * math.log(gamma))
-        return min(1.0, math.exp(min(0.0, float(log) - math.log1p(-ratio))) * _UP + FLOOR)
+        return min(1.0, math.exp(min(0.0, float(log) - math.log(fall))) * _UP + FLOOR)
 
     def curve(self, orders: Array, own: Array, known: Array, all_of_them: Array, account: Account) -> Array:
         """Rényi divergences at ``orders``, of runs that have ``own`` there and ``all_of_them`` at the orders ``known``.
@@ -171,6 +171,28 @@ def _chords(account: Account, rises: Array) -> Array:
     at = at[(np.arange(len(at)) % _EVERY == 0) | far | last]
     deltas = [account.delta(math.log1p(rise) * (1 - 1e-12)) for rise in at]
     return np.asarray(np.interp(rises, at, deltas))
+
+
+def _poisson_tail(k: int, mean: float) -> float:
+    """Pr[K >= k], rounded up: above the mean by its terms, as scipy's loses digits there.
+
+    The first is at most by Stirling's series, where all that is large has cancelled.
+    """
+    if k <= mean:
+        return float(poisson.sf(k - 1, mean))
+    away = (mean - k) / k
+    log = k * (math.log1p(away) - away) - (math.log(2 * math.pi * k) + 1 / (6 * k) - 1 / (180 * k**3)) / 2
+    factors = mean / (k + np.arange(1.0, 10 * math.sqrt(mean) + 50))
+    terms = np.cumprod(factors)
+    return math.exp(log) * float(1 + np.sum(terms) + terms[-1] * factors[-1] / (1 - factors[-1]))
+
+
+def _log_quotient(k: int, shape: float) -> float:
+    """log Γ(k+η)/Γ(k+1), at most: Kershaw (1983) for what η is above a whole number, and a factor for each whole."""
+    whole = math.floor(shape)
+    rest = shape - whole
+    log = (rest - 1) * math.log(k + rest / 2)
+    return log - math.log(k + shape) if whole < 0 else log + sum(math.log(k + rest + j) for j in range(whole))
 
 
 def _log_rise(x: float) -> float:

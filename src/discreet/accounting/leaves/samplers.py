@@ -108,7 +108,8 @@ def _overflow(event: ev.TruncatedPoissonSampled) -> float:
         return 0.0
     if event.dataset_size > 1 << 50:
         return 1.0  # beyond what the tail is computed for
-    return max(float(binom.sf(event.max_batch_size, event.dataset_size + 1, event.rate)) * (1 + 1e-9), SMALLEST)
+    up = 1 + 1e-9 + 1e-21 * event.dataset_size  # more than scipy's tail has lost, which grows with the number of trials
+    return max(float(binom.sf(event.max_batch_size, event.dataset_size + 1, event.rate)) * up, SMALLEST)
 
 
 def _merge_samples(event: ev.PoissonSampled) -> ev.PoissonSampled:

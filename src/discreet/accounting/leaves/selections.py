@@ -21,7 +21,7 @@ from discreet.accounting.neighbours import refusal, resolve
 from discreet.accounting.outward import times
 from discreet.accounting.parts import Leaf, Resolved
 from discreet.accounting.pld.atoms import NOTHING, Atoms, too_large
-from discreet.accounting.pld.pairs import Pair
+from discreet.accounting.pld.pairs import SMALLEST, Pair
 from discreet.accounting.rdp import ORDERS, rdp_curve
 from discreet.accounting.selection import Runs, runs_of
 from discreet.adjacency import Adjacency
@@ -133,15 +133,15 @@ def _with_profile(points: list[tuple[float, float]], exact: Callable[[float], fl
     The true profile is convex and, being that of both directions, continues to the left of ε = 0 by the rule of
     symmetric pairs, whose hull has the same tangents as that with the point (-1, 1). Slopes are Q(L > ε).
     """
-    heights = {-1.0: 1.0}
-    for epsilon, delta in points:  # of points that floats cannot tell apart the lowest holds
-        place = math.exp(epsilon)
+    heights = {-2.0: 1.0}  # by e^ε - 1, which tells small losses apart
+    for epsilon, delta in points:  # of points that floats cannot tell apart the lowest holds, at the end of them
+        place = math.expm1(max(epsilon, SMALLEST)) * (1 + 1e-15) if epsilon else 0.0
         heights[place] = min(heights.get(place, 1.0), delta * _UP)
     hull = _hull(sorted(heights.items()))
     x, height = (np.array(column) for column in zip(*hull, strict=True))
     slopes = np.append(np.maximum(-np.diff(height) / np.diff(x), 0.0), 0.0)
     x, q = x[1:], np.maximum(-np.diff(slopes), 0.0)
-    losses, p = np.log(x), q * x
+    losses, p = np.log1p(x), q * (1 + x)
     centre = losses == 0
     masses = np.concatenate([q[~centre][::-1], 2 * q[centre], p[~centre]])
     losses = np.concatenate([-losses[~centre][::-1], losses[centre], losses[~centre]])
