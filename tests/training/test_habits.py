@@ -210,6 +210,12 @@ def test_a_process_does_not_end_before_its_collectives_let_go(borrowed, monkeypa
     assert not borrowed
 
 
+def test_a_real_collective_lets_go_while_python_can_answer(alone):
+    Ranks.current().add_up(torch.ones(50_000))
+    ranks.wait_for_borrowers()
+    assert not ranks._not_given_back()
+
+
 def test_a_collective_that_never_lets_go_does_not_keep_a_process_for_ever(borrowed, monkeypatch):
     Ranks(0, 2).add_up(torch.ones(3))
     clock = iter([0.0, 1.0, 4.9, 5.1])
