@@ -4,7 +4,7 @@ write."""
 from __future__ import annotations
 
 import copy
-import sys
+import time
 import weakref
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ from torch.optim import lr_scheduler
 from torch.utils.data import DataLoader
 
 from discreet.training import Clipping, PrivateTrainingError, PublicScale, Speed, make_private
-from discreet.training.distributed import Ranks, admit_wrapper
+from discreet.training.distributed import Ranks, admit_wrapper, ranks
 from discreet.training.gradients.rules.handlers import LAYERS
 from tests.training.loops import data, network, private, run, step, weights
 
@@ -180,14 +180,62 @@ def test_a_hook_of_distributed_data_parallel_that_would_never_run_is_refused(alo
         private(wrapped)
 
 
-def test_what_was_summed_last_outlives_its_collective(alone):
-    # whose last reference gloo's thread drops, aborts a process that ends just then
-    tensor = torch.ones(3)
-    kept = weakref.ref(tensor)
-    Ranks.current().add_up(tensor)
-    assert sys.getrefcount(tensor) > 2  # ours, that of the call, and one that lasts
-    del tensor
-    assert kept() is not None
+@pytest.fixture
+def borrowed(monkeypatch):
+    """What collectives were given, as a thread of the backend keeps it. The other rank has what this one has."""
+    given = []
+
+    def keep(tensor, *_, **__):
+        given.append(tensor)
+        tensor[1:] = tensor[:1]
+
+    for name in ("all_reduce", "broadcast"):
+        monkeypatch.setattr(torch.distributed, name, keep)
+    for name in ("all_gather_object", "broadcast_object_list"):
+        monkeypatch.delattr(torch.distributed, name)  # of what they lend, nobody here would know
+    return given
+
+
+def test_a_process_does_not_end_before_its_collectives_let_go(borrowed, monkeypatch):
+    # gloo's thread needs Python for that: a process that ends just then aborts
+    both = Ranks(0, 2)
+    both.add_up(torch.ones(3))
+    both.copy_from_first([torch.ones(2), torch.zeros(1)])
+    assert both.largest(5) == [5]
+    assert both.of_first("key") == "key"
+    both.agree({"rate": 0.1})
+    assert len(borrowed) == 8
+    monkeypatch.setattr(time, "sleep", lambda _: borrowed.pop(3 % len(borrowed)))
+    ranks.wait_for_borrowers()
+    assert not borrowed
+
+
+def test_a_real_collective_lets_go_while_python_can_answer(alone):
+    Ranks.current().add_up(torch.ones(50_000))
+    ranks.wait_for_borrowers()
+    assert not ranks._not_given_back()
+
+
+def test_a_collective_that_never_lets_go_does_not_keep_a_process_for_ever(borrowed, monkeypatch):
+    Ranks(0, 2).add_up(torch.ones(3))
+    clock = iter([0.0, 1.0, 4.9, 5.1])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    ranks.wait_for_borrowers()
+    assert borrowed
+    assert not list(clock)
+
+
+def test_what_was_given_back_is_not_kept(borrowed):
+    both = Ranks(0, 2)
+    both.add_up(numbers := torch.ones(3))
+    kept = weakref.ref(borrowed[0])
+    assert kept().data_ptr() == numbers.data_ptr()
+    borrowed.clear()
+    both.add_up(torch.ones(3))
+    assert kept() is not None  # the last one is, and those that are lent
+    both.add_up(torch.ones(3))
+    assert kept() is None
 
 
 def test_a_process_group_that_came_after_make_private_is_refused():

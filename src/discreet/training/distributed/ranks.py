@@ -6,10 +6,13 @@ or not. Before anything is summed they meet: if one of them refused or failed, a
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import pickle
 import struct
-from collections import deque
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -123,8 +126,8 @@ class Ranks:
         if self.count == 1:
             return list(numbers)
         most = torch.tensor(numbers, dtype=torch.int64, device=self.device)
-        with answered(), outliving(most):
-            dist.all_reduce(most, dist.ReduceOp.MAX)
+        with answered():
+            dist.all_reduce(lent(most), dist.ReduceOp.MAX)
         return [int(number) for number in most.tolist()]
 
     def summed(self, number: float) -> float:
@@ -137,16 +140,14 @@ class Ranks:
 
     def add_up(self, tensor: Tensor) -> None:
         """The sum over the ranks, in place, on all of them."""
-        with answered(), outliving(tensor):
-            dist.all_reduce(tensor)
+        with answered():
+            dist.all_reduce(lent(tensor))
 
     def agree(self, facts: Mapping[str, object]) -> None:
         """Refuse facts that are not the same on all ranks, by name: values may be private."""
         if self.count == 1:
             return
-        of_ranks: list[Any] = [None] * self.count
-        with answered():
-            dist.all_gather_object(of_ranks, dict(facts))
+        of_ranks = self._of_all(dict(facts))
         for name in facts:
             if any(other.get(name) != of_ranks[0][name] for other in of_ranks):
                 raise ValueError(
@@ -158,10 +159,16 @@ class Ranks:
         """What rank 0 has, on all ranks."""
         if self.count == 1:
             return value
-        values = [value]
-        with answered():
-            dist.broadcast_object_list(values, src=0)
-        return values[0]
+        return self._of_all(value if self.rank == 0 else None)[0]
+
+    def _of_all(self, value: Any) -> list[Any]:
+        """What each rank has, on all ranks: torch's own collectives of objects keep no hold of what they lend."""
+        own = pickle.dumps(value)
+        rows = torch.zeros(self.count, self.largest(len(own))[0], dtype=torch.uint8)
+        rows[self.rank, : len(own)] = torch.frombuffer(bytearray(own), dtype=torch.uint8)
+        rows = rows.to(self.device)
+        self.add_up(rows)  # each row is zero on all ranks but its own
+        return [pickle.loads(bytes(row)) for row in rows.tolist()]
 
     def once(self, act: Callable[[], None]) -> None:
         """Done by rank 0 while the others wait; a refusal reaches all of them."""
@@ -193,7 +200,7 @@ class Ranks:
         if self.count > 1:
             with answered(), torch.no_grad():
                 for tensor in tensors:
-                    dist.broadcast(tensor.detach(), src=0)
+                    dist.broadcast(lent(tensor), src=0)
 
 
 def bits(number: float) -> int:
@@ -218,15 +225,30 @@ def answered() -> Iterator[None]:
     raise PrivateTrainingError(f"{LOST} ({kind})")
 
 
-_last: deque[Tensor] = deque(maxlen=2)  # a step's: what the ranks compared, and what they summed
+_lent = [torch.zeros(0)]  # nobody is lent the first: it shows how many references are ours
+PATIENCE = 5.0  # seconds
 
 
-@contextmanager
-def outliving(tensor: Tensor) -> Iterator[None]:
-    """A collective on a tensor that is kept until later ones are done.
+def lent(tensor: Tensor) -> Tensor:
+    """The same numbers in a tensor that a collective may have, and that is kept here until it was given back.
 
-    gloo's threads let go of a tensor some time after the collective has returned. If theirs is the last reference they
-    need Python for it, and a process that ends just then aborts (https://github.com/pytorch/pytorch/pull/179291).
+    A thread of gloo's lets go of it some time after the collective has returned, and needs Python for that whoever
+    else has it; a process that ends just then aborts (https://github.com/pytorch/pytorch/issues/190489).
     """
-    _last.append(tensor)
-    yield
+    kept = {0, len(_lent) - 1, *_not_given_back()}  # the last one too: torch before 2.10 does not show who has it
+    _lent[:] = [one for place, one in enumerate(_lent) if place in kept]
+    _lent.append(tensor.detach())
+    return _lent[-1]
+
+
+def _not_given_back() -> list[int]:
+    """The places of what somebody else has: torch counts all its own uses as one reference of Python's."""
+    return [place for place in range(len(_lent)) if sys.getrefcount(_lent[place]) > sys.getrefcount(_lent[0])]
+
+
+@atexit.register
+def wait_for_borrowers() -> None:
+    """Let the backend's threads let go while Python can still answer them."""
+    end = time.monotonic() + PATIENCE
+    while _not_given_back() and time.monotonic() < end:
+        time.sleep(0.001)

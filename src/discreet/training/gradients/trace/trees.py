@@ -98,6 +98,8 @@ def renumber(tree: Any, change: Change) -> Any:
         nonlocal place
         if isinstance(x, dict):
             return {key: walk(part) for key, part in x.items()}
+        if isinstance(x, range):
+            return range(walk(x.start), walk(x.stop), walk(x.step))
         if isinstance(x, slice):
             return slice(walk(x.start), walk(x.stop), walk(x.step))
         if isinstance(x, (tuple, list)) and not hasattr(x, "_fields"):
@@ -114,8 +116,8 @@ def renumber(tree: Any, change: Change) -> Any:
 def numbers(tree: Any) -> list[float]:
     """The numbers in nested arguments, in order.
 
-    >>> numbers((2, [0.5, slice(None, 3)], {"dim": True}))
-    [2.0, 0.5, 3.0]
+    >>> numbers((2, [0.5, slice(None, 3)], {"dim": True}, range(4)))
+    [2.0, 0.5, 3.0, 0.0, 4.0, 1.0]
     """
     found: list[float] = []
 
