@@ -123,6 +123,22 @@ def test_who_loses_the_connection_for_good_is_given_the_key(
     assert desk.service.ledger.book(f"visits/{name}").spent().entries == 1
 
 
+def test_where_no_desk_answers_and_what_a_wrong_token_needs_is_said(
+    desk: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.desk.client.time.sleep", lambda seconds: None)
+
+    class Nobody(httpx.BaseTransport):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("refused")
+
+    nobody = connect("https://desk.example", "t" * 30, transport=Nobody())
+    with nobody as at, pytest.raises(DeskError, match=r"No desk answers at https://desk\.example.*ConnectError"):
+        at.about()
+    with connect(desk.url, "t" * 30) as at, pytest.raises(DeskError, match=r"token new PERSON.*DISCREET_DESK_TOKEN"):
+        at.about()
+
+
 def test_a_key_that_is_just_being_taken_up_is_asked_again(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first request is not yet written down when the second one comes: that is no failure."""
     name, token = desk.person()

@@ -160,9 +160,8 @@ class Desk:
                 break
             except httpx.TransportError as error:
                 if attempt == _TRIES - 1:
-                    raise DeskError(
-                        f"The desk does not answer ({type(error).__name__}).", status=0, code="no_connection"
-                    ) from None
+                    silent = f"No desk answers at {self._client.base_url} ({type(error).__name__}): does it run there?"
+                    raise DeskError(silent, status=0, code="no_connection") from None
                 time.sleep(0.1 * 2**attempt)
         try:
             body = response.json()

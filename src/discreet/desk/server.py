@@ -39,6 +39,10 @@ __all__ = ["application", "serve"]
 
 EVERYBODY, DECIDING, READING = ("analyst", "owner", "officer"), ("owner",), ("owner", "officer")
 _USUAL = (401, 404, 503)
+_NO_TOKEN = (
+    "The token is missing, wrong, or has expired: the owner gives a new one (discreet desk token new PERSON). "
+    "It stands in the header Authorization: Bearer ...; discreet query takes it from DISCREET_DESK_TOKEN."
+)
 _Handler = Callable[["Server", Person, Request], Awaitable[Reply]]
 
 
@@ -137,7 +141,7 @@ class Server:
         if scheme.casefold() == "bearer" and 20 <= len(token) <= 200:
             person = await asyncio.to_thread(self.service.state.person_of, token)
         if person is None:
-            raise Refusal(401, "no_token", "This needs a token that has not expired: Authorization: Bearer ....")
+            raise Refusal(401, "no_token", _NO_TOKEN)
         return person
 
 
