@@ -39,12 +39,14 @@ def test_every_kept_result_has_its_page_and_every_picture_is_shown():
 
 
 def test_every_picture_is_made_by_a_command():
-    """An experiment names it; the frontier is what a command of docs/cli.md writes."""
+    """An experiment names it, or a page names the benchmark; the frontier is what a command of docs/cli.md writes."""
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*.py"))
     made = {"frontier", *re.findall(r"figure\(\s*\"([\w-]+)\"", sources), *re.findall(r"([\w-]+)\.png", sources)}
     made |= {f"course-{name}" for name in re.findall(r"draw\(\s*\"(\w+)\"", sources)}
     made |= {f"pate-digits-{epsilon}" for epsilon in (1, 10)}
     made |= {f"desk-{name}" for name in re.findall(r"\(\"\w+\", \"([\w-]+)\", \"/", sources)}
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    made |= set(re.findall(r"python -m benchmarks\.[^`]* docs/images/(\w+)\.png`", pages))
     assert [path.name for path in (ROOT / "docs" / "images").iterdir() if path.stem not in made] == []
 
 

@@ -11,12 +11,11 @@ from fractions import Fraction
 from discreet.events import Event
 from discreet.ledger import groups
 from discreet.ledger.amounts import Amounts, Number, exact
-from discreet.ledger.filters import largest_quote
-from discreet.ledger.terms import Terms
+from discreet.ledger.filters import quoted_at
 from discreet.ledger.tree import BookNode, charge_path
 from discreet.ledger.units import charged_unit
 
-__all__ = ["count_affordable", "plan_prices", "quoted_at"]
+__all__ = ["count_affordable", "plan_prices"]
 
 
 def count_affordable(path: list[BookNode], event: Event, unit: str, asked: tuple[float, float] | None = None) -> int:
@@ -25,19 +24,13 @@ def count_affordable(path: list[BookNode], event: Event, unit: str, asked: tuple
     """
     terms = path[0].terms
     rows = charged_unit(path[0].name, terms, unit, "the event").rows
-    price = groups.price(event, terms.adjacency, None, rows, quoted_at(asked, terms))
+    quote = quoted_at(asked, terms.limit) if asked else 0.0
+    price = groups.price(event, terms.adjacency, None, rows, quote)
     fits, fails = 0, 1_000_001
     while fails - fits > 1:
         middle = (fits + fails) // 2
         fits, fails = (middle, fails) if charge_path(path, price * middle) else (fits, middle)
     return fits
-
-
-def quoted_at(asked: tuple[float, float] | None, terms: Terms) -> float:
-    """The delta at which a release asked for with this (epsilon, delta) counts in the plain sum: its own, or as much as
-    the book quotes at; zero for one that nobody put a number to.
-    """
-    return min(asked[1], largest_quote(terms.limit)) if asked else 0.0
 
 
 def plan_prices(path: list[BookNode], event: Event, delta: float | None, rows: int = 1) -> Iterator[Amounts]:

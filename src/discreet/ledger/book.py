@@ -15,11 +15,12 @@ from discreet.adjacency import Adjacency
 from discreet.errors import BudgetExceeded, UnsupportedAdjacency, UnsupportedEvent, is_whole_text, nonnegative, number
 from discreet.events import Event
 from discreet.ledger import chain, groups, pricing, tree
-from discreet.ledger.admission import count_affordable, plan_prices, quoted_at
+from discreet.ledger.admission import count_affordable, plan_prices
 from discreet.ledger.amounts import Amounts
 from discreet.ledger.balance import balance
 from discreet.ledger.chain import Entry
 from discreet.ledger.errors import AlreadyCharged, LedgerError
+from discreet.ledger.filters import quoted_at
 from discreet.ledger.refusals import pure_only, refusal
 from discreet.ledger.reservation import Reservation
 from discreet.ledger.snapshot import Remaining, Snapshot, Spent, Standing, snapshot
@@ -54,7 +55,7 @@ class _Asked(NamedTuple):
         """The price leaf by leaf or, with a delta, of the whole; for as many rows at once as the unit may have. What
         was asked for with a delta is quoted there, or at as much as the book quotes at."""
         quotes = self.kind == "charge" and self.delta is None
-        quote = quoted_at(self.unit.asked, terms) if quotes else 0.0
+        quote = quoted_at(self.unit.asked, terms.limit) if self.unit.asked and quotes else 0.0
         return groups.price(self.event, terms.adjacency, self.delta, self.unit.rows, quote)
 
     def usual_price(self, terms: Terms) -> Amounts | None:

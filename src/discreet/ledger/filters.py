@@ -83,8 +83,8 @@ __all__ = [
     "Reading",
     "admits",
     "exact_total",
-    "largest_quote",
     "overdraws_delta",
+    "quoted_at",
     "reading",
 ]  # fmt: skip
 
@@ -224,9 +224,12 @@ def _sums_up(spent: Amounts, terms: _Terms) -> bool:
     return not spent.quoted or spent.quoted + spent.delta <= terms.asked
 
 
-def largest_quote(limit: Limit) -> float:
-    """The largest delta at which a release is quoted: all of the share, beyond which no sum stands."""
-    return float(limit.delta * POLICIES[limit.policy].get("asked", Fraction(0)))
+def quoted_at(asked: tuple[float, float], limit: Limit) -> float:
+    """The delta at which a release asked for with this (epsilon, delta) counts in the plain sum: its own, or all of the
+    share, beyond which no sum stands.
+    """
+    share = float(limit.delta * POLICIES[limit.policy].get("asked", Fraction(0)))
+    return min(asked[1], share)
 
 
 def overdraws_delta(limit: Limit, spent: Amounts) -> bool:

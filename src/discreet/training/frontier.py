@@ -147,7 +147,7 @@ def frontier(
     ...                noises=[LambdaCGD()]))
        batch    steps     epsilon 1     epsilon 4
          100     4000         46.6           160
-        1000      400         54.7           193
+        1000      400         54.9           194
        10000       40         61.5*          218*
     """
     whole("records", records, low=1)
