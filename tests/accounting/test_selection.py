@@ -211,6 +211,28 @@ def test_a_mean_hardly_above_one_has_a_law(shape: float, more: float) -> None:
     assert dp.epsilon(Selected(event=PureDP(epsilon=1.0), mean=1 + more, law=shape), 0.0) < 1.001
 
 
+@pytest.mark.parametrize("mean", [math.nextafter(1.0, 2.0), 1 + 4e-16, 1 + 1e-15])
+def test_a_mean_of_the_next_float_above_one_has_a_law_whatever_the_shape(mean: float) -> None:
+    for shape in (-0.99, 1e-9, 30.0, 100.0):
+        assert abs(mean - 1 - (1 + shape) / 2 * (1 - success(mean, shape))) < (4 + shape) * 2.0**-53
+        assert 1.0 <= dp.epsilon(Selected(event=PureDP(epsilon=1.0), mean=mean, law=shape), 0.0) < 1.001
+        assert 0 <= Runs(mean, shape).beyond(1) < 1e-14
+
+
+@pytest.mark.parametrize("shape", [5e-324, -5e-324, 1e-310, -1e-300])
+def test_a_shape_that_floats_cannot_tell_from_zero_is_the_logarithmic_law(shape: float) -> None:
+    """Products with it have lost their digits, or are zero."""
+    best = Selected(event=PureDP(epsilon=1.0), mean=30.0, law=shape, cap=50)
+    assert best == Selected(event=PureDP(epsilon=1.0), mean=30.0, law="logarithmic", cap=50)
+
+
+@pytest.mark.parametrize("shape", [1e-290, -1e-290])
+def test_the_smallest_shapes_have_the_chances_of_the_logarithmic_law(shape: float) -> None:
+    for mean in (1 + 1e-15, 1.3, 1e6):
+        assert success(mean, shape) == pytest.approx(success(mean, 0.0), rel=1e-11)
+        assert Runs(mean, shape).beyond(50) == pytest.approx(Runs(mean, 0.0).beyond(50), rel=1e-9)
+
+
 def test_the_distance_of_rare_differences_is_that_of_exact_arithmetic() -> None:
     class Tiny:
         def delta(self, epsilon: float) -> float:

@@ -40,6 +40,7 @@ from discreet.events import Selected
 __all__ = ["Runs", "runs_of", "success"]
 
 _UP = 1 + 1e-9  # more than solving for gamma, and a draw by it, can be wrong
+_LEAST = 1e-17  # log 1/γ of a γ that floats cannot tell from one
 _EVERY = 4  # of the orders of a Rényi curve is asked for its delta
 _SHAPES = {"logarithmic": 0.0, "geometric": 1.0}
 
@@ -64,8 +65,10 @@ def success(mean: float, shape: float) -> float:
         return 1.0
     if shape == 1:
         return 1 / mean
+    if _mean_at(_LEAST, shape) >= mean:
+        return 1.0  # as floats have it
     # the mean falls from infinity to one as gamma grows to one
-    log = brentq(lambda x: _mean_at(x, shape) - mean, 1e-17, _farthest(mean, shape), xtol=1e-30, rtol=1e-13)
+    log = brentq(lambda x: _mean_at(x, shape) - mean, _LEAST, _farthest(mean, shape), xtol=1e-30, rtol=1e-13)
     return math.exp(-float(log))
 
 

@@ -11,6 +11,7 @@ __all__ = ["OneOf", "Selected"]
 
 _NAMED = {0.0: "logarithmic", 1.0: "geometric"}
 _MOST = 10**9
+_SMALLEST = 1e-290  # shapes below it have the logarithmic law's chances, to more digits than floats have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def _known_law(law: object) -> str | float:
             raise ValueError(f"law is {law!r}, but must be 'logarithmic', 'geometric', 'poisson', or a shape above -1.")
         return law
     shape = number("law", law, low=-1, high=100, open_low=True)
-    return _NAMED.get(shape, shape)
+    return _NAMED[0.0] if abs(shape) < _SMALLEST else _NAMED.get(shape, shape)
 
 
 def _cap(cap: object) -> int:

@@ -108,7 +108,8 @@ def _overflow(event: ev.TruncatedPoissonSampled) -> float:
         return 0.0
     if event.dataset_size > 1 << 50:
         return 1.0  # beyond what the tail is computed for
-    up = 1 + 1e-9 + 1e-21 * event.dataset_size  # more than scipy's tail has lost, which grows with the number of trials
+    trials = event.dataset_size  # scipy's tail loses about as much as their root, times 1e-16 and times how far out
+    up = 1 + 1e-9 + 3e-14 * math.sqrt(trials) + 1e-21 * trials
     return max(float(binom.sf(event.max_batch_size, event.dataset_size + 1, event.rate)) * up, SMALLEST)
 
 
