@@ -78,11 +78,12 @@ def jittered(records):
 
 
 def each_draws(kind):
-    """A model, a dataset, a collate function, and what the loop does to inputs: one of them draws."""
+    """A model, a dataset, a collate function, and what the loop does to inputs: one of them draws; several numbers, for
+    of one number two draws are now and then nearly the same."""
     models = {
         "dropout": lambda: By(nn.Dropout(0.5)),
-        "python in forward": lambda: By(lambda h: h * random.uniform(0.5, 2)),
-        "numpy in forward": lambda: By(lambda h: h * float(np.random.uniform(0.5, 2))),  # noqa: NPY002
+        "python in forward": lambda: By(lambda h: h * torch.tensor([random.uniform(0.5, 2) for _ in range(8)])),
+        "numpy in forward": lambda: By(lambda h: h * torch.from_numpy(np.random.uniform(0.5, 2, 8)).float()),  # noqa: NPY002
         "gumbel": lambda: By(lambda h: F.gumbel_softmax(h)),
         "vae": lambda: By(lambda h: h + torch.randn_like(h)),
     }

@@ -8,6 +8,7 @@ __all__ = [
     "EARLIER",
     "MEETING",
     "MIXING_LOSS",
+    "OUTSIDE",
     "SEVERAL",
     "UNCOLLATED",
     "UNCOMPARED",
@@ -61,6 +62,12 @@ SEVERAL = (
 EARLIER = (
     "Model or loss use a tensor that was computed from the records of an earlier batch, so those records would be in a "
     "step that is not theirs. Compute it from this batch, or from public data."
+)
+OUTSIDE = (
+    "Another optimizer is about to train a parameter that is not in the private model (of a head behind it, or of an "
+    "encoder before it) by a gradient that this run's records made, without noise; and the model's next gradients "
+    "would go through what it learned. Put it into the model that you hand to make_private; or freeze it with "
+    "requires_grad_(False), or train it on public data alone."
 )
 MEETING = (
     "Between batch and step, model or loss ask the other ranks for something (all_gather, all_reduce, ...), so a "

@@ -21,6 +21,7 @@ from discreet.training.gradients.trace.random_draws import CHANCE, Draws, by_cha
 from discreet.training.gradients.trace.trees import numbers, tensors
 from discreet.training.gradients.trace.watch import CallListener
 from discreet.training.verification.listening import Listening, written_tensors
+from discreet.training.verification.outside import OutsideTraining
 
 with extra("torch"):
     import torch
@@ -111,10 +112,11 @@ class LossTape(Listening, CallListener):
         parameters: Container[int] = (),
         before_forward: Callable[[], None] | None = None,
         alone: Callable[[Sequence[int]], list[Tensor] | None] | None = None,
+        outside: OutsideTraining | None = None,
     ) -> None:
         super().__init__()
         self.records, self.given, self.alone = records, tensors(yielded), alone
-        self._parameters, self._before_forward = parameters, before_forward
+        self.parameters, self._before_forward, self._outside = parameters, before_forward, outside
         self._before = [x.detach().clone() for x in self.given]
         self.calls: list[TapeEntry] = []
         self.backwards: list[tuple[Tensor, Tensor | None]] = []
@@ -212,7 +214,7 @@ class LossTape(Listening, CallListener):
             return output
         if func is Tensor.backward or func is torch.autograd.backward:
             return self._backward(*args, **{_BACKWARD.get(key, key): value for key, value in kwargs.items()})
-        if func == _GRAD and self.backwards and id(args[0]) in self._parameters:
+        if func == _GRAD and self.backwards and id(args[0]) in self.parameters:
             self.gradients_read = True
         inputs, written = tensors((args, kwargs)), written_tensors(func, args, kwargs)
         for target in written:
@@ -264,16 +266,19 @@ class LossTape(Listening, CallListener):
         gradients = [gradient] * len(losses) if gradient is None or isinstance(gradient, Tensor) else list(gradient)
         self.backwards += list(zip(losses, gradients, strict=True))
         self.values_asked_before_backward |= self.values_asked
+        reached = [] if self._outside is None else self._outside.reached(self, losses)
         self._in_backward = True
         below = [mode for mode in _get_current_function_mode_stack() if isinstance(mode, LossTape)]
         try:
             if any(not mode.finished for mode in below):  # another run's, which must hear of it too
                 torch.autograd.backward(losses, gradients, retain_graph, create_graph)
-                return
-            with self:
-                run_backward(losses, gradients, retain_graph=retain_graph, create_graph=create_graph)
+            else:
+                with self:
+                    run_backward(losses, gradients, retain_graph=retain_graph, create_graph=create_graph)
         finally:
             self._in_backward = False
+        if self._outside is not None:
+            self._outside.note(reached)
 
     def _write_down(self, call: TapeEntry) -> None:
         if not call.outputs:

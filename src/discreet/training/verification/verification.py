@@ -31,6 +31,7 @@ from discreet.training.memory import return_freed_memory
 from discreet.training.verification.explanation import refuse_written, warn_of_gradients
 from discreet.training.verification.judgement import Judge
 from discreet.training.verification.listening import Afterwards, ModelTensors, sweep
+from discreet.training.verification.outside import OutsideTraining
 from discreet.training.verification.single_record import SingleRecordRuns
 from discreet.training.verification.tape import LossTape
 
@@ -134,6 +135,7 @@ class StepVerification(Subscriber):
         self._before_batch, self._while_judging = before_batch, while_judging
         self._schedule = Schedule(draw)
         self._judge = Judge(draw, options=options, unverified=unverified, debug=debug)
+        self._outside = OutsideTraining()
         self._by_one, self._asked = by_one, 0  # of such pieces
         self._model: nn.Module | None = None
         self._tensors: ModelTensors | None = None
@@ -173,7 +175,8 @@ class StepVerification(Subscriber):
         self._tensors.begin()
         if verified:
             parameters = {id(p) for p in self._clipped.parameters.values()}
-            tape = LossTape(records, yielded, parameters, self._before_forward, alone)
+            tape = LossTape(records, yielded, parameters, self._before_forward, alone, self._outside)
+            self._outside.begin()
             self._batch = _Batch(tape, State(self._model), owners, units == 1)
             self._clipped.watch.listen(tape)
             tape.__enter__()
