@@ -71,6 +71,18 @@ def test_many_runs_are_drawn_in_about_as_many_coins(shape: float) -> None:
     assert counted.coins < 4 * 300 * 60
 
 
+def test_a_law_from_which_a_draw_hardly_ends_is_refused_before_the_charge() -> None:
+    def searching(mean: float, law: Any) -> tuning.Selection:
+        run = Fixed(1.0, events.PureDP(epsilon=1.0))
+        return tuning.Selection(train=lambda _: run, space=[{}], score=ByValue(), mean=mean, law=law, default=0)
+
+    for mean, law in ((1 + 1e-9, "geometric"), (2.0, 1e-9), (1.00001, 50.0)):
+        with pytest.raises(ValueError, match=r"mean is .* near to one"):
+            searching(mean, law)
+    for mean, law in ((1.0, "geometric"), (1 + 1e-9, "logarithmic"), (1.01, "geometric"), (2.0, "poisson")):
+        searching(mean, law)
+
+
 class Fixed:
     """An operation that releases what it was told, at a stated price."""
 

@@ -17,9 +17,21 @@ from fractions import Fraction
 from discreet import random
 from discreet.accounting.selection import Runs, success
 
-__all__ = ["draw_runs"]
+__all__ = ["check_runs", "draw_runs"]
 
+_MOST_ATTEMPTS = 10_000  # of one draw: some seconds
 _STEEP = -0.1  # shapes below it are drawn by stopping, which is given up rarely there
+
+
+def check_runs(runs: Runs) -> None:
+    """Refuse a law from which a draw would hardly end: before it is drawn again, it says none nearly always."""
+    if 0 < runs.shape < math.inf:
+        some = -math.expm1(runs.shape * math.log(success(runs.mean, runs.shape)))
+        if 0 < some < 1 / _MOST_ATTEMPTS:
+            raise ValueError(
+                f"mean is {runs.mean!r}, for a law of shape {runs.shape:g} so near to one that a draw takes too long: "
+                "use exactly 1, a larger mean, or law='logarithmic'."
+            )
 
 
 def draw_runs(runs: Runs, rng: random.Rng) -> int:

@@ -29,7 +29,7 @@ from discreet.random.process import draw_from
 from discreet.random.tap import draw_output
 from discreet.release import Chargeable, Operation, Release, charged
 from discreet.statistics.asking import spell_out
-from discreet.tuning.runs import draw_runs
+from discreet.tuning.runs import check_runs, draw_runs
 from discreet.tuning.scores import Score
 from discreet.tuning.space import Params, candidates
 
@@ -92,7 +92,7 @@ class Selection:
         units = {each.unit for each in self._operations} | {self.score.unit}
         if len(units) > 1:
             raise ValueError(f"Candidates and score protect {', '.join(sorted(units))}, but must all protect the same.")
-        self.event  # noqa: B018 - refuse now
+        check_runs(runs_of(self.event))
 
     @cached_property
     def candidates(self) -> list[Params]:
