@@ -49,8 +49,8 @@ class Ledger:
     Traceback (most recent call last):
     ...
     discreet.errors.BudgetExceeded: 'one more' would raise epsilon to 1.100 at delta=0, above the limit 1 of book
-    'census'. Nothing was released. Left is epsilon=0. Nothing more fits. Use more noise, or ask the data owner to raise
-    the limit.
+    'census'. Nothing was released. What is left: epsilon=0. Nothing more fits. Use more noise, or ask the data
+    owner to raise the limit.
     """
 
     def __init__(

@@ -75,11 +75,12 @@ class LedgerReplay(LedgerState):
                     )
         if anchor and anchor[0] > self.seq:
             raise ChainBroken(
-                f"The ledger ends at entry {self.seq}, but entry {anchor[0]} was anchored: its tail is cut off."
+                f"The ledger ends at entry {self.seq}, but the fingerprint that was kept is of entry {anchor[0]}: the "
+                "end of the ledger was cut off."
             )
         if not found:
             raise ChainBroken(
-                "The head that was kept is not in the chain: before its first entry every ledger has 0:000…."
+                "The fingerprint (head) that was kept is not in the chain: before its first entry a ledger has 0:000…."
             )
         self.settle()
 
