@@ -80,7 +80,7 @@ def said(book, event):
 def test_what_is_said_to_fit_fits_and_a_fifth_more_does_not(made):
     with Ledger("sqlite://") as ledger:
         text = said(made(ledger), events.PureDP(epsilon=50.0))
-    fits = float(re.search(r"up to epsilon=([\d.]+) without delta", text)[1])
+    fits = float(re.search(r"fits: epsilon=([\d.]+) without delta", text)[1])
     share = 2 if made is replacing else 1  # there a pure event costs twice its epsilon
     for factor, admitted in ((1.0, True), (1.2, False)):
         with Ledger("sqlite://") as ledger:
@@ -135,7 +135,7 @@ def test_rows_of_a_unit_are_counted_in_what_fits():
     """One record may cost a quarter where somebody has four of them."""
     with Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0, unit="patient", rows_per_unit=4)
-        fits = float(re.search(r"up to epsilon=([\d.]+)", said(book, events.PureDP(epsilon=0.5)))[1])
+        fits = float(re.search(r"fits: epsilon=([\d.]+)", said(book, events.PureDP(epsilon=0.5)))[1])
         assert 0.24 < fits <= 0.25
         book.charge(events.PureDP(epsilon=fits))
 

@@ -124,7 +124,7 @@ class Ledger:
         return [Book(self, node.name, node.terms) for node in nodes if tree.parent(node.name) == above]
 
     def overview(self, name: str | None = None) -> Overview:
-        """Where all books stand, or one and those inside it, and the head, in one read transaction."""
+        """How much all books have spent (or one book and those inside it), and the head, read in one transaction."""
         with self._integrity.reading() as (connection, seen):
             return overview(connection, seen, name)
 

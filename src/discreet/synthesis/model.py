@@ -55,7 +55,7 @@ class Model:
         return float(self.tables[0].sum())
 
     def sample(self, n: int | None = None, rng: RngLike = None, where: Mapping[str, Any] | None = None) -> Any:
-        """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given.
+        """``n`` synthetic records, as the kind of frame that was given; without ``n``, about as many as there were.
 
         ``where`` gives records of the model's distribution given what it says, exactly: by column a label or a list of
         them, a pair (low, high) of numbers or dates, both included, or ``None`` for missing entries. What the model
