@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 ASKED = (
-    "“ε asked” is what a release was asked for with; of one that was charged by hand, what its event costs by itself."
+    "“ε asked” is the ε that a release asked for; for one that was charged by hand, it is what its event costs alone."
 )
 TOGETHER = (
-    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
-    "answers before it. It is often less than the sum of what was asked: many releases cost less together than alone."
+    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after seeing "
+    "earlier answers. It is often less than the sum of what was asked: many releases cost less together than alone."
 )
 SEEDED = "made with a seed: not private"
 
