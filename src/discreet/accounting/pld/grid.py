@@ -143,8 +143,8 @@ class LossGrid:
 
 
 def _tail(delta: float) -> float:
-    """Few distinct values, so that compositions are reused."""
-    return 10.0 ** (3 * math.floor(math.log10(delta) / 3) - 9)
+    """A ten-billionth of delta or less, of few distinct values: a curve needs a lattice for every ten decades."""
+    return 10.0 ** (10 * math.floor(math.log10(delta) / 10) - 10)
 
 
 def _profile_bounds(pair: Pair, epsilon: float) -> Interval:
