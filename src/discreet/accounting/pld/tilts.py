@@ -5,6 +5,8 @@ point c of the inversion integral (Daniels 1954). Any other c gives a valid boun
 e^n away from the one that c serves best, errors grow by about e^n. So a question is put to the nearest of tilts that
 serve deltas a factor e^3 apart: errors grow by e^1.5 at most, and a curve of a hundred points needs a dozen tilts, each
 with a transform, or the nodes of a contour, of its own.
+
+Decision 233.
 """
 
 from __future__ import annotations
