@@ -64,4 +64,4 @@ class StrokeVariations(LayoutVariations):
         across = np.arange(width) - curves[..., 1:] * (width - 1)
         near = np.exp(-(down**2) / (2 * self.pen**2)), np.exp(-(across**2) / (2 * self.pen**2))
         ink = (near[0][..., :, None] * near[1][..., None, :]).max(axis=1)
-        return np.minimum(1.0, 1.4 * ink).reshape(len(points), -1).astype(np.float32)
+        return np.asarray(np.minimum(1.0, 1.4 * ink).reshape(len(points), -1), np.float32)
