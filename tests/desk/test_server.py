@@ -29,7 +29,7 @@ BODIES: dict[str | None, Any] = {
     "Raise": {"why": "described", "epsilon": 0.1, "person": "nobody"},
     None: None,
 }
-VALUES = {"name": "visits", "key": "none", "number:int": "999", "decision": "approve"}
+VALUES = {"name": "visits", "key": "none", "number": "999", "decision": "approve"}
 
 
 def path_of(route: str) -> str:

@@ -20,7 +20,7 @@ from discreet.desk.owners import add_person, add_token, raise_limit, revoke_toke
 from discreet.desk.pages import page_routes
 from discreet.desk.questions import DeskQuestion
 from discreet.desk.replies import Reply
-from discreet.desk.requests import line_of, read_body, read_key, read_why, valid
+from discreet.desk.requests import line_of, number_of_address, read_body, read_key, read_why, valid
 from discreet.desk.service import Service
 from discreet.desk.state import Person
 from discreet.errors import DiscreetError, extra
@@ -93,8 +93,8 @@ class Server:
 
     async def decide(self, person: Person, request: Request) -> Reply:
         why = await read_why(request)
-        number, decision = int(request.path_params["number"]), request.path_params["decision"]
-        if decision not in DECISIONS or number >= 2**63:
+        number, decision = number_of_address(request.path_params["number"]), request.path_params["decision"]
+        if decision not in DECISIONS or number is None:
             raise Refusal(404, "not_found", NOT_THERE)
         state, configuration = self.service.state, self.service.configuration
         asking = await asyncio.to_thread(decide, state, configuration, number, decision, by=person.name, why=why)
@@ -176,7 +176,7 @@ ROUTES: tuple[tuple[str, str, _Handler, RouteFacts], ...] = (
     ("/v1/releases/{key}", "DELETE", Server.cancel,
      RouteFacts("Take back a question that waits", (200, 409, *_USUAL), roles=EVERYBODY)),
     ("/v1/requests", "GET", Server.requests, RouteFacts("Questions that wait", (200, *_USUAL), roles=READING)),
-    ("/v1/requests/{number:int}/{decision}", "POST", Server.decide,
+    ("/v1/requests/{number}/{decision}", "POST", Server.decide,
      RouteFacts("Approve or decline", (200, 409, 422, *_USUAL), "Decision", roles=DECIDING)),
     ("/v1/people", "GET", Server.people, RouteFacts("Everybody who has a role", (200, *_USUAL), roles=READING)),
     ("/v1/people", "POST", add_person,

@@ -17,6 +17,7 @@ from discreet.desk.errors import NOT_THERE, Refusal
 from discreet.desk.pages.downloads import inert
 from discreet.desk.pages.views import HEADERS
 from discreet.desk.pages.visits import Visit
+from discreet.desk.requests import number_of_address
 from discreet.errors import extra
 from discreet.ledger import ChainBroken, Entry
 
@@ -43,7 +44,7 @@ def ledger(visit: Visit) -> Response:
         words,
         book=book if book in names else None,
         kind=kind if kind in KINDS else "",
-        before=int(before) if before.isdigit() and len(before) < 19 else None,
+        before=number_of_address(before),
         newest=PAGE + 1,
     )
     shown = found[-PAGE:][::-1]

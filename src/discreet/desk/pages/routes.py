@@ -44,7 +44,7 @@ PAGES: tuple[tuple[str, Mapping[str, _Handler], tuple[str, ...]], ...] = (
     ("/compare", {"GET": past.compare}, ASKING),
     ("/planner", {"GET": planner.plan}, EVERYBODY),
     ("/requests", {"GET": owner.requests}, READING),
-    ("/requests/{number:int}", {"POST": owner.decide_request}, DECIDING),
+    ("/requests/{number}", {"POST": owner.decide_request}, DECIDING),
     ("/people", {"GET": owner.people}, READING),
     ("/people/change", {"POST": owner.change_people}, DECIDING),
     ("/limits", {"POST": owner.raise_limit}, DECIDING),
