@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet.desk.expressions import read_expression, write_expression
 from discreet.desk.json_text import canonical
+from discreet.desk.row_work import refuse_long_work
 from discreet.desk.whole_tables import (
     FitQuestion,
     MarginalsQuestion,
@@ -206,6 +207,7 @@ class DeskQuestion:
         query = self.build(table)
         try:
             self._refuse_large(query)
+            refuse_long_work(query.rows)
             operation = query.operation(**self.budget.to_dict(), errors=self.errors)
             assert operation.event is not None
         except _FAILURES:

@@ -131,7 +131,7 @@ class Server:
         body = await read_body(request)
         question = valid(lambda: DeskQuestion.from_dict(body))
         dataset = self.service.dataset(person, question.dataset)
-        self.limits.take(person.name, dataset.rate)
+        self.limits.take(person.name, dataset.name, dataset.rate)
         return question
 
     async def person_of(self, request: Request) -> Person:
@@ -146,19 +146,19 @@ class Server:
 
 
 class _Limits:
-    """Questions of each person in a minute: a bucket that fills at that rate."""
+    """Questions of each person about each data set in a minute: buckets that fill at the rate of each."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def take(self, person: str, rate: int) -> None:
+    def take(self, person: str, about: str, rate: int) -> None:
         """One question more, or a refusal."""
         now = monotonic()
-        level, before = self._buckets.get(person, (float(rate), now))
+        level, before = self._buckets.get((person, about), (float(rate), now))
         level = min(float(rate), level + (now - before) * rate / 60)
         if level < 1:
             raise Refusal(429, "too_many", f"At most {rate} questions a minute: wait a little.")
-        self._buckets[person] = level - 1, now
+        self._buckets[person, about] = level - 1, now
 
 
 ROUTES: tuple[tuple[str, str, _Handler, RouteFacts], ...] = (
@@ -262,6 +262,8 @@ def serve(file: Path, port: int, *, say: Callable[[str], object] = print) -> Non
     """Serve the desk of a configuration until it is stopped."""
     with extra("desk"):
         import uvicorn
+
+        from discreet.desk.connections import Connection
     configuration = read_configuration(file)
     with _only_server(configuration):
         service = Service(configuration)
@@ -269,7 +271,7 @@ def serve(file: Path, port: int, *, say: Callable[[str], object] = print) -> Non
             say(f"the desk answers at http://127.0.0.1:{port}")
             uvicorn.run(
                 application(service), host="127.0.0.1", port=port, log_level="critical", access_log=False,
-                limit_concurrency=512, server_header=False, date_header=False,
+                limit_concurrency=512, server_header=False, date_header=False, http=Connection, ws="none",
             )  # fmt: skip
         finally:
             service.close()

@@ -65,6 +65,8 @@ class Service:
             self.workers = self._start_workers()
             opened.callback(self.workers.close)
             self.facts = self.workers.facts
+            if self.workers.schemas != self.contents:
+                raise DiscreetError("A schema was edited while the desk started: start it anew.")
             bind_sources(self.state, configuration, self.contents, self.facts, self.workers.places)
             self.tables: dict[str, Table] = {
                 name: empty_table(name, self.contents[name], self.facts[name]) for name in configuration.datasets

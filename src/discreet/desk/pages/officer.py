@@ -54,7 +54,7 @@ def ledger(visit: Visit) -> Response:
 
 def export(visit: Visit) -> Response:
     """The whole ledger, with every column, for other programs."""
-    with visit.desk.heavy:
+    with visit.desk.alone():
         entries, head = visit.service.ledger.entries(), visit.service.ledger.head()
         if visit.query.text("form") == "csv":
             return _attached(_csv(entries, head), "text/csv; charset=utf-8", "ledger.csv")
@@ -83,7 +83,7 @@ def verify(visit: Visit) -> Response:
         return visit.show("verify.html.j2", found=None, problem="", kept="")
     kept = "".join(visit.form.text("kept").split())
     try:
-        with visit.desk.heavy:
+        with visit.desk.alone():
             found = visit.service.ledger.verify(kept or None)
     except ChainBroken as error:
         return visit.show("verify.html.j2", found=None, problem=str(error), kept=kept)
@@ -99,7 +99,7 @@ def _report(visit: Visit, name: str) -> Report:
     if name not in {each.name for each in visit.service.ledger.books()}:
         raise Refusal(404, "not_found", NOT_THERE)
     head = visit.service.ledger.head()
-    with visit.desk.heavy:
+    with visit.desk.alone():
         kept = visit.desk.made.get(("report", name))
         if kept is None or kept[0] != head:
             kept = head, make(visit.service.ledger.book(name))
@@ -139,7 +139,7 @@ def report(visit: Visit) -> Response:
 
 
 def _pdf(visit: Visit, made: Report) -> bytes:
-    with tempfile.TemporaryDirectory() as folder, visit.desk.heavy:
+    with tempfile.TemporaryDirectory() as folder, visit.desk.alone():
         try:
             return made.save(Path(folder) / "report.pdf").read_bytes()
         except ValueError as error:  # no browser on the desk's machine
