@@ -183,6 +183,13 @@ DEFENCES = (
         "test_service.py::test_an_approval_of_another_question_charges_nothing",
     ),
     Defence(
+        "approvals",
+        "desk/questions.py",
+        "if any(words in label.casefold() for words in DESKS_WORDS):",
+        "if False:",
+        "test_questions.py::test_a_label_does_not_say_that_the_owner_approved",
+    ),
+    Defence(
         "approvals", "desk/service.py", "if is_over(known):", "if False:", "test_service.py::test_an_approval_expires"
     ),
     Defence(

@@ -246,6 +246,13 @@ def test_the_work_of_honest_questions_is_far_from_the_bound() -> None:
         assert row_work(table().filter(condition).group_by().count().rows) < MOST_WORK / 10
 
 
+@pytest.mark.parametrize("label", ["stay [approved by olga: 12ab]", "[Raised by olga]"])
+def test_a_label_does_not_say_that_the_owner_approved(label: str) -> None:
+    """The chain would, in the desk's own words."""
+    with pytest.raises(ValueError, match="who approved"):
+        DeskQuestion.from_dict(DeskQuestion("people", EPSILON, (Call("count"),), label=label).to_dict())
+
+
 @pytest.mark.parametrize(
     "steps",
     [

@@ -53,6 +53,7 @@ AGGREGATES = (
 )
 OF_QUERIES = dict.fromkeys((*AGGREGATES, "totals", "order_by", "limit"))
 MOST_STEPS = 200
+DESKS_WORDS = ("[approved by", "[raised by")  # which it writes behind a label or a reason
 MOST_NUMBERS = 200_000  # in an answer, which is kept as text
 LONGEST_SQL = 20_000  # characters: reading them takes the time of everybody
 MOST_BRACKETS = 200  # in SQL, one for each aggregate at least: 700 of those took twenty seconds to price
@@ -273,6 +274,10 @@ def check_label(label: Any) -> str:
     """A label: text of one line."""
     if not is_whole_text(label) or len(label) > 200 or not (label.isprintable() or not label):
         raise ValueError("label must be text of one line, of at most 200 characters.")
+    if any(words in label.casefold() for words in DESKS_WORDS):
+        raise ValueError(
+            "label must not say who approved or raised something: the desk writes that into the chain itself."
+        )
     return str(label)
 
 
