@@ -223,7 +223,7 @@ DEFENCES = (
     Defence(
         "denial of service",
         "desk/pages/visits.py",
-        "if not self._heavy.acquire(blocking=False):",
+        "if not self._heavy.acquire(timeout=wait):",
         "if not self._heavy.acquire(timeout=0.1) and False:",
         "pages/test_pages.py::test_who_plans_trainings_keeps_nobody_waiting",
     ),

@@ -58,11 +58,11 @@ class PageServer:
         self.made: dict[Any, Any] = {}  # the few things that are worth keeping, by what they depend on
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Do what takes seconds, one at a time. Nobody waits for it: who waits holds a thread, and everybody's requests
-        have only a few of those.
+    def alone(self, wait: float = 0.0) -> Iterator[None]:
+        """Do what takes seconds, one at a time. Who waits for it holds a thread, and everybody's requests have only a few
+        of those: so owner and officers wait, but no analyst does.
         """
-        if not self._heavy.acquire(blocking=False):
+        if not self._heavy.acquire(timeout=wait):
             raise Refusal(429, "busy", "The desk is at something else that takes some seconds: try again after it.")
         try:
             yield
