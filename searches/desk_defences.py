@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -484,11 +485,11 @@ def passes(source: Path, test: str) -> bool:
     return done.returncode == 0
 
 
-def main(size: int | None = None) -> None:
-    """Each defence, or the first ``size`` of them."""
+def main(size: int | None = None, parts: Sequence[str] | None = None) -> None:
+    """Each defence, or the first ``size`` of them; or those against the attacks that are named as parts."""
     check_lines()
     missed = []
-    watched = DEFENCES[:size]
+    watched = [defence for defence in DEFENCES if not parts or defence.attack in parts][:size]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(HOME / "src", source, ignore=shutil.ignore_patterns("__pycache__"))

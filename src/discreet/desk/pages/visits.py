@@ -59,8 +59,8 @@ class PageServer:
 
     @contextmanager
     def alone(self, wait: float = 0.0) -> Iterator[None]:
-        """Do what takes seconds, one at a time. Who waits for it holds a thread, and everybody's requests have only a few
-        of those: so owner and officers wait, but no analyst does.
+        """Do what takes seconds, one at a time. Who waits for it holds a thread, and everybody's requests have only
+        a few of those: so owner and officers wait, but no analyst does.
         """
         if not self._heavy.acquire(timeout=wait):
             raise Refusal(429, "busy", "The desk is at something else that takes some seconds: try again after it.")
