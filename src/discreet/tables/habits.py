@@ -62,9 +62,7 @@ LINES = {
     **dict.fromkeys(
         ("clip", "map", "replace"), "write an expression: table.derive(x=dp.tables.col('cost').clip(0, 9))"
     ),
-    **dict.fromkeys(
-        ("nlargest", "nsmallest"), "write table.group_by('sex').count().order_by('count').limit(3)"
-    ),
+    **dict.fromkeys(("nlargest", "nsmallest"), "write table.group_by('sex').count().order_by('count').limit(3)"),
     "apply": "write an expression: table.derive(dear=dp.tables.col('cost') > 100)",
     "assign": "write derive: table.derive(dear=dp.tables.col('cost') > 100)",
     "astype": "declare the column as what it is, in the schema",
