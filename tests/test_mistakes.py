@@ -271,7 +271,7 @@ COMMANDS = {
     "a model into no folder": ("fit d.csv --schema s.toml --target ward --epsilon 1 --out no/m.json", "no"),
     "a budget in words": (
         "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon one",
-        "--epsilon is .one., but must be a number",
+        "--epsilon is 'one', but must be a number",
     ),
     "a model that is none": ("predict d.csv d.csv", "model"),
     "a report of no book": ("report census --ledger none.db", "none.db|census"),
