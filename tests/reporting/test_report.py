@@ -187,7 +187,7 @@ def test_released_tests_stand_in_the_report_as_a_forest_plot(book: Book) -> None
     assert found.axis == "difference of means, first less second"
     assert "95 % intervals" in found.caption
     assert "tiny: no interval, p = 1" in found.caption
-    assert "new ward: p = 0.0001" in report(book, findings=[found]).html()
+    assert "new ward: p ≤ 0.0001" in report(book, findings=[found]).html()
     with pytest.raises(ValueError, match="nothing to draw"):
         Finding.of_tests("Stay", {"tiny": hidden})
 

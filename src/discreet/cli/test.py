@@ -89,6 +89,7 @@ def run_test(
     if json:
         facts = {
             "p_value": answer.p_value,
+            "least_p_value": answer.least_p_value,
             "effect": answer.effect,
             "effect_name": answer.effect_name,
             "interval": [low, high],
@@ -97,9 +98,12 @@ def run_test(
         show.as_json({"test": answer.label, **facts, "event": answer.event.to_dict(), "reproducible": seed is not None})
         return
     sides = "" if alternative == "two-sided" else "two-sided "  # the test is one-sided, its interval never
+    remarks = [answer.alternative] if answer.alternative else []
+    if answer.p_relation == "≤":
+        remarks.append("as small as the simulated draws can say")
     show.say(
         answer.label,
-        f"p = {answer.p_value:.4g} ({alternative})",
+        f"p {answer.p_relation} {answer.p_value:.4g}{' (' + '; '.join(remarks) + ')' if remarks else ''}",
         f"{answer.effect_name} = {answer.effect:.4g}, {100 * confidence:g} % {sides}interval {low:.4g} to {high:.4g}",
         f"assumes: {answer.assumes}",
         *([answer.note] if answer.note else []),

@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.errors import choice
 from discreet.inference.classical import welch_anova
 from discreet.inference.columns import Samples
 from discreet.inference.group_means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
@@ -40,11 +39,11 @@ class Anova(GroupMeans):
 
     label = "analysis of variance"
     effect_name = "standard deviation between means"
+    has_sides = False
 
     def __post_init__(self) -> None:
         GroupMeans.__post_init__(self)
         store(self, groups=Partition.of(None, self.groups).categories)
-        choice("alternative", self.alternative, {"two-sided": None})
         if len(self.groups) < 2:
             raise ValueError("groups has one entry, but at least two groups are compared: give their names.")
 

@@ -8,7 +8,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.errors import choice
 from discreet.inference.classical import rank_sum
 from discreet.inference.columns import Samples, check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
@@ -135,10 +134,7 @@ class KolmogorovSmirnov(TwoSamples):
 
     label = "Kolmogorov-Smirnov test"
     effect_name = "largest difference of distribution functions"
-
-    def __post_init__(self) -> None:
-        TwoSamples.__post_init__(self)
-        choice("alternative", self.alternative, {"two-sided": None})
+    has_sides = False
 
     def statistic(self, counts: Array) -> Array:
         """The largest difference."""

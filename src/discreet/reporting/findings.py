@@ -41,7 +41,8 @@ class Finding:
         A bar is as long as the longer side of its interval; a test whose interval is the whole line is named below.
 
         >>> from types import SimpleNamespace
-        >>> test = SimpleNamespace(effect=1.5, interval=(1.0, 2.0), p_value=0.003, confidence=0.95, effect_name="days")
+        >>> test = SimpleNamespace(effect=1.5, interval=(1.0, 2.0), confidence=0.95, effect_name="days")
+        >>> test.p_value, test.p_relation = 0.003, "="
         >>> Finding.of_tests("Stay", {"treated": test}).caption
         'Bars are 95 % intervals. treated: p = 0.003.'
         """
@@ -49,8 +50,12 @@ class Finding:
         if not known:
             raise ValueError("None of the tests has an interval: there is nothing to draw.")
         shares = sorted({f"{100 * test.confidence:g} %" for test in known.values()})
-        lines = [f"{name}: p = {test.p_value:.2g}" for name, test in known.items()]
-        lines += [f"{name}: no interval, p = {test.p_value:.2g}" for name, test in tests.items() if name not in known]
+        lines = [f"{name}: p {test.p_relation} {test.p_value:.2g}" for name, test in known.items()]
+        lines += [
+            f"{name}: no interval, p {test.p_relation} {test.p_value:.2g}"
+            for name, test in tests.items()
+            if name not in known
+        ]
         drawn = f"Bars are {' and '.join(shares)} intervals. {'; '.join(lines)}."
         effects = {test.effect_name for test in known.values()}
         return cls(

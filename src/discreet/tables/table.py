@@ -174,6 +174,8 @@ class Table:
     def __getitem__(self, key: Any) -> Any:
         """``table["cost"]`` is a column to ask a number of, ``table[["cost", "sex"]]`` fewer columns, and
         ``table[condition]`` fewer rows."""
+        if isinstance(key, str) and key == self.limit.unit and key not in self.declared:
+            raise ValueError(f"{key!r} is whose rows are protected: table.count_distinct({key!r}) alone may ask of it.")
         if isinstance(key, str):
             return ColumnOfGroups(self.select(key).group_by(), key)
         if isinstance(key, Expression):
