@@ -137,6 +137,13 @@ STUDIES = {
         groups(1),
         lambda test: test.null,
     ),
+    "OneSample of n": Study(
+        lambda e, s: inference.OneSample(
+            bounds=(0, 1), null=float(sample(s).mean()), epsilon=e, adjacency="replace", n=s.n, **QUICK
+        ),
+        lambda test, shape, runs, rng: test.design.released(groups(1)(test, shape, runs, rng)),
+        lambda test: test.null,
+    ),
     "Paired": Study(lambda e, s: inference.Paired(bounds=(0, 1), epsilon=e, **QUICK), differences, lambda test: 0.0),
     "Welch": Study(lambda e, s: inference.Welch(bounds=(0, 1), epsilon=e, **QUICK), groups(2), lambda test: 0.0),
     "Anova": Study(lambda e, s: inference.Anova(bounds=(0, 1), groups=(0, 1, 2, 3), epsilon=e, **QUICK), groups(4)),

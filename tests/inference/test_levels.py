@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.inference import MannWhitney, TestOfTests, TwoProportions, Welch
+from discreet.inference import MannWhitney, OneSample, TestOfTests, TwoProportions, Welch
 from discreet.inference.simulation import noise_like
 from experiments.inference_levels import SHAPES, STUDIES, exact_level, level
 
@@ -143,3 +143,35 @@ def test_an_interval_holds_what_its_test_does_not_refute(sizes, share):
     holds = (outcome.low <= 0) & (outcome.high >= 0)
     assert holds[outcome.p_value > 0.05].all()
     assert holds.mean() >= 1 - binom.isf(1e-3, runs, 0.05) / runs
+
+
+def rare(rng, size):
+    """Nine in ten are at a bound, the others anywhere up to it."""
+    return np.where(rng.random(size) < 0.1, np.clip(rng.gamma(2, 0.15, size), 0, 1), 0.0)
+
+
+@pytest.mark.parametrize("n", [30, 100])
+def test_of_records_that_are_nearly_all_at_a_bound_nothing_is_said(n):
+    """18 % of true hypotheses were rejected at ε = 100, of 30 records; 9 % of 100: of the mean few records decide."""
+    shape = SHAPES["normal"]._replace(draw=rare, n=n)
+    test = STUDIES["OneSample"].make(100.0, shape)
+    rejected, _, refused = level(test, STUDIES["OneSample"], shape, 2 * RUNS)
+    assert rejected <= binom.isf(FALSE_ALARM, 2 * RUNS, 0.05) / (2 * RUNS)
+    assert refused > 0.9
+
+
+def test_a_great_many_records_at_a_bound_refute_a_mean_far_from_it():
+    """All at the bound says nothing of a mean that 5 records could have, and everything of one that 500 would need."""
+    few, many = OneSample(bounds=(0, 1), null=0.01, epsilon=100.0), OneSample(bounds=(0, 1), null=0.5, epsilon=100.0)
+    assert few.release([0.0] * 500, rng=1).p_value == 1
+    assert many.release([0.0] * 1_000, rng=1).p_value < 0.01
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed"])
+def test_a_test_of_a_public_number_of_records_holds_its_level(shape):
+    shape = SHAPES[shape]
+    test = replace(STUDIES["OneSample"].make(0.3, shape), adjacency="replace", n=shape.n)
+    rejected, held, _ = level(test, STUDIES["OneSample of n"], shape, 2 * RUNS)
+    limit = binom.isf(FALSE_ALARM, 2 * RUNS, 0.05) / (2 * RUNS)
+    assert rejected <= limit
+    assert held >= 1 - limit

@@ -43,8 +43,8 @@ Alternative = Literal["two-sided", "greater", "less"]
 
 SIMULATIONS = 9_999  # so that a p-value is known to 0.002 at 0.05
 NOT_ENOUGH = (
-    "The noise on the number of records is too large beside it, or they are too few: nothing can be concluded, and p "
-    "is 1."
+    "The noise on the number of records is too large beside it, or those that the answer rests on (of a mean, those "
+    "away from a bound) are too few: nothing can be concluded, and p is 1."
 )
 FEWEST = 5.0  # deviations of its noise that a noisy number of records has to have before anything is divided by it
 _SMALLEST_POWER = 2.0  # times the level, below which a test is no better than a coin
