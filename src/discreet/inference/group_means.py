@@ -7,6 +7,7 @@ not negative and add up to 1, so one record moves all totals of all groups toget
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from discreet.errors import positive
 from discreet.inference.classical import unnoticeable
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.designs import PRIVATE_SIZE, Design
+from discreet.inference.designs import Design
 from discreet.inference.hypothesis import FEWEST, NoisyTest
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
@@ -30,7 +31,6 @@ __all__ = ["HIDDEN", "SMALL_GROUP", "GroupMeans", "Moments", "check_grouped", "c
 
 HIDDEN = 2.0  # deviations of its noise that a sum of squares is taken for at least: below, the noise hides it
 _FEWEST_CARRYING = 20.0  # records that carry a mean, of less than half: up to 20 % of true hypotheses were rejected
-_ONES, _SQUARES = np.ones(3), np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 _SMALL = 100
 SMALL_GROUP = (
     f"A group has fewer than {_SMALL} records: where they are skewed, a true hypothesis can be rejected twice as often "
@@ -98,7 +98,7 @@ class GroupMeans(NoisyTest):
     @property
     def design(self) -> Design:
         """What is released of the three totals of a group."""
-        return PRIVATE_SIZE
+        return Design()
 
     def moments(self, triples: Array, centre: Array | None = None) -> Moments:
         """What noisy totals say of each group, with deviations from ``centre`` (its own mean if none is given).
@@ -109,16 +109,13 @@ class GroupMeans(NoisyTest):
         size = np.maximum(triples.sum(-1), 1.0)
         mean = (triples[..., 1] / 2 + triples[..., 2]) / size
         c = np.clip(mean if centre is None else centre, 0.0, 1.0)
-        # t - c = -c (1-t)² + (½ - c) 2t(1-t) + (1 - c) t², and (t - c)² likewise
-        line, parabola = np.stack([-c, 0.5 - c, 1 - c], -1), np.stack([c**2, c**2 - c, (1 - c) ** 2], -1)
-        squares = (triples * parabola).sum(-1)
-        hidden = HIDDEN * np.sqrt(self._covariance(parabola, parabola))
+        # (t - c)² = c² (1-t)² + (c² - c) 2t(1-t) + (1 - c)² t²
+        squares = triples[..., 0] * c**2 + triples[..., 1] * (c**2 - c) + triples[..., 2] * (1 - c) ** 2
+        deviation, noise = self.mechanism.deviation, self.design.covariances
+        hidden = HIDDEN * deviation * np.sqrt(noise.of_squares(c))
         variance = np.maximum(squares, hidden) / np.maximum(size - (centre is None), 1.0)
-        return Moments(size, mean, variance, (size * variance + self._covariance(line, line)) / size**2)
-
-    def _covariance(self, first: Array, second: Array) -> Array:
-        """Of the noise on two combinations of a group's three totals."""
-        return self.mechanism.deviation**2 * self.design.covariance(first, second)
+        error = (size * variance + deviation**2 * noise.of_deviations(c)) / size**2
+        return Moments(size, mean, variance, error)
 
     def _are_enough(self, triples: Array, centre: Array) -> Array:
         """Whether every group has enough records beside the noise on their number, and not all but a few at a bound.
@@ -129,11 +126,11 @@ class GroupMeans(NoisyTest):
         """
         sizes, squares = triples.sum(-1), triples[..., [2, 0]]  # from the lower bound, and from the upper one
         sums = np.maximum(squares + triples[..., 1:2] / 2, 0.0)
-        noise = np.sqrt(self._covariance(_SQUARES, _SQUARES))
-        carrying = sums**2 / np.maximum(squares, np.maximum(noise, 1e-300))
+        deviation, noise = self.mechanism.deviation, self.design.covariances
+        carrying = sums**2 / np.maximum(squares, max(deviation * math.sqrt(noise.square), 1e-300))
         expected = sizes[..., None] * np.stack([centre, 1 - centre], axis=-1)
         carried = (carrying >= np.minimum(_FEWEST_CARRYING, sizes / 2)[..., None]) | (expected >= _FEWEST_CARRYING)
-        known = sizes >= self._fewest_records + FEWEST * np.sqrt(self._covariance(_ONES, _ONES))
+        known = sizes >= self._fewest_records + FEWEST * deviation * math.sqrt(noise.one)
         return np.asarray((carried.all(-1) & known).all(-1))
 
     def caveat(self, noisy: Array) -> str:
@@ -152,8 +149,8 @@ class GroupMeans(NoisyTest):
         total = size * mean + np.sqrt(size * variance) * generator.standard_normal(size.shape)
         squares = variance * generator.chisquare(np.maximum(size - 1, 1.0)) + total**2 / size
         exact = np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1)
-        noise = self.expose(np.zeros((*exact.shape[:-1], self.design.basis.shape[1])), generator)
-        return np.asarray(exact + noise @ self.design.basis.T)
+        noise = self.expose(np.zeros((*exact.shape[:-1], self.design.entries)), generator)
+        return np.asarray(exact + self.design.spread(noise))
 
     def suppose(self, n: int, effect: float, sd: float | None, runs: int, generator: np.random.Generator) -> Array:
         """Groups of equal size of normal records; of the deviation of a uniform one if none is supposed."""

@@ -16,8 +16,6 @@ from discreet.statistics.bounded import Bounds
 
 __all__ = ["MeanTest"]
 
-_LINE, _ONES = np.array([0.0, 0.5, 1.0]), np.ones(3)  # the weights of t, and of 1, on the three totals
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeanTest(GroupMeans):
@@ -91,11 +89,11 @@ class MeanTest(GroupMeans):
         """The means m with (S - m·n)² ≤ q² (n·variance + V(m)), V(m) the variance of the noise on S - m·n: the roots of
         a quadratic (Fieller 1954), whose noise has its size at m, not at the noisy mean.
         """
-        moments, reach = self.moments(triples), quantile**2
-        a = moments.size**2 - reach * self._covariance(_ONES, _ONES)
-        b = 2 * (moments.size**2 * moments.mean - reach * self._covariance(_LINE, _ONES))
-        c = (moments.size * moments.mean) ** 2
-        c = c - reach * (moments.size * moments.variance + self._covariance(_LINE, _LINE))
+        moments, noise = self.moments(triples), self.design.covariances
+        reach = (quantile * self.mechanism.deviation) ** 2
+        a = moments.size**2 - noise.one * reach
+        b = 2 * (moments.size**2 * moments.mean - noise.one_t * reach)
+        c = (moments.size * moments.mean) ** 2 - quantile**2 * moments.size * moments.variance - noise.t * reach
         root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(a > 0, (b - root) / (2 * a), -np.inf), np.where(a > 0, (b + root) / (2 * a), np.inf)

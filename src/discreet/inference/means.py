@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.designs import PRIVATE_SIZE, Design, sized
+from discreet.inference.designs import Design
 from discreet.inference.group_means import GroupMeans, check_grouped, common_mean, read_grouped
 from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, spell_test
 from discreet.inference.mean_tests import MeanTest
@@ -54,7 +54,7 @@ class OneSample(MeanTest):
     @property
     def design(self) -> Design:
         """Two totals, where the number of records is public."""
-        return PRIVATE_SIZE if self.n is None else sized(self.n)
+        return Design(self.n)
 
     @property
     def _moves(self) -> tuple[Fraction, Fraction, int]:
