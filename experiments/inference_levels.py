@@ -236,7 +236,7 @@ def populations() -> list[tuple[str, tuple[float, float], list[Array]]]:
 
 def real_columns(runs: int) -> list[list[str]]:
     """How often intervals hold the truth of a population that is a real file, from which records are drawn with
-    replacement: the mean of a column, and by how much it differs between two groups.
+    replacement: the mean of a column, and by how much it differs between two groups; and how many are refused.
     """
     rng, rows = np.random.default_rng(1), []
     for name, (low, high), groups in populations():
@@ -247,15 +247,19 @@ def real_columns(runs: int) -> list[list[str]]:
             (inference.OneSample, places[:1], means[0], (low + high) / 2),
             (inference.Welch, places[1:], means[1] - means[2], 0.0),
         ):
-            figures = []
+            figures, open_ends = [], []
             for epsilon in EPSILONS:
-                test, held = kind(bounds=(low, high), null=null, epsilon=epsilon, **QUICK), 0
+                test = kind(bounds=(low, high), null=null, epsilon=epsilon, **QUICK)
+                held, refused, many = 0, 0, -(-runs // BLOCK) * BLOCK
                 for _ in range(0, runs, BLOCK):
                     exact = np.stack([triples(rng.choice(part, (BLOCK, 500))) for part in parts], axis=1)
                     outcome = test.infer(test.expose(exact, rng))
-                    held += int(((outcome.low <= truth) & (truth <= outcome.high)).sum())
-                figures.append(f"{100 * held / (-(-runs // BLOCK) * BLOCK):.1f}")
-            rows.append([f"{name}, {test.label}", " / ".join(figures)])
+                    given = np.isfinite(outcome.high)
+                    held += int((given & (outcome.low <= truth) & (truth <= outcome.high)).sum())
+                    refused += int((~given).sum())
+                figures.append(f"{100 * held / max(1, many - refused):.1f}")
+                open_ends.append(f"{100 * refused / many:.1f}")
+            rows.append([f"{name}, {test.label}", " / ".join(figures), " / ".join(open_ends)])
     return rows
 
 
@@ -291,7 +295,10 @@ def main(quick: bool = False) -> None:
     ):
         _results.show(title, header, rows_of(table, part))
         _results.write_table("inference_levels", header, rows_of(table, part), mark=mark)
-    header, rows = ["500 records a group", "ε = 0.1 / 1 / 10"], real_columns(min(runs, 4_000))
+    header, rows = (
+        ["500 records a group, ε = 0.1 / 1 / 10", "of those given", "refused"],
+        real_columns(min(runs, 4_000)),
+    )
     _results.show("the 95 % interval holds the truth of a real column, in %", header, rows)
     _results.write_table("inference_levels", header, rows, mark="real")
 

@@ -14,7 +14,9 @@ from discreet.inference.simulation import Array, public_generator, tail_probabil
 from discreet.mechanisms.parameters import store
 from discreet.statistics.bounded import Bounds
 
-__all__ = ["MeanTest"]
+__all__ = ["NO_INTERVAL", "MeanTest"]
+
+NO_INTERVAL = "Nearly all records are at a bound, and those away from it are too few for an interval of a mean."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +62,20 @@ class MeanTest(GroupMeans):
         outcome = Outcome(statistic, p_value, effect, low, high, self._are_enough(triples, np.clip(centre, 0.0, 1.0)))
         outcome = self._without_noise(null, contrast, triples, outcome)
         effect, low, high = (self._origin + self.width * end for end in outcome[2:5])
+        bounded = self._are_enough(triples, self._own_means(triples))
+        low, high = np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
         # where nothing is known it may be anything that the bounds allow, and is nothing else
         effect = np.where(outcome.enough, effect, np.clip(effect, *self._possible))
         return conclude(outcome._replace(effect=effect, low=low, high=high))
+
+    def caveat(self, noisy: Array) -> str:
+        """That there is no interval, or that a small group has to be near to normal itself."""
+        triples = self.design.triples(noisy)
+        bounded = bool(self._are_enough(triples, self._own_means(triples)))
+        return GroupMeans.caveat(self, noisy) if bounded else NO_INTERVAL
+
+    def _own_means(self, triples: Array) -> Array:
+        return np.clip(self.moments(triples).mean, 0.0, 1.0)
 
     def _without_noise(self, null: float, contrast: Array, triples: Array, simulated: Outcome) -> Outcome:
         """Student's test where the noise is lost in the sampling error, and what was simulated elsewhere."""
