@@ -202,10 +202,9 @@ def test_a_survival_curve_stands_in_the_report_with_its_band(book: Book) -> None
     curve = kaplan_meier([3, 5, 9, 10] * 200, [1, 1, 0, 1] * 200, horizon=10, periods=5, epsilon=1.0, rng=1).value
     found = Finding.of_survival("Lives", curve)
     assert found.labels == ("2", "4", "6", "8", "10")
-    assert all(value - error <= low for value, error, low in zip(found.values, found.errors, curve.lower, strict=True))
-    assert all(
-        value + error >= high for value, error, high in zip(found.values, found.errors, curve.upper, strict=True)
-    )
+    values, errors = np.array(found.values), np.array(found.errors)
+    assert (values - errors <= curve.lower).all()
+    assert (values + errors >= curve.upper).all()
     assert "95 % band" in report(book, findings=[found]).html()
 
 

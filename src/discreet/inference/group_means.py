@@ -122,7 +122,7 @@ class GroupMeans(NoisyTest):
 
         A mean c beyond a bound may be that of c·n records, c in units of the bounds, while all others are at it. So few
         have no normal sum, and what they show of their variance is often next to nothing; unless Kish's effective
-        number (Σt)²/Σt², t counted from that bound, says that more records carry the mean.
+        number (Σt)²/Σt², t counted from that bound, says that more records carry the mean. Decision 558.
         """
         sizes, squares = triples.sum(-1), triples[..., [2, 0]]  # from the lower bound, and from the upper one
         sums = np.maximum(squares + triples[..., 1:2] / 2, 0.0)
