@@ -159,6 +159,7 @@ def test_two_columns_of_numbers_are_paired_within_the_bounds_of_both():
         (("arm", "days"), {"test": "one-sample"}, "takes one column"),
         (("arm", "days"), {"test": "anova", "null": 1.0}, "has one null hypothesis only"),
         (("arm",), {"test": "one-sample"}, "needs numbers"),
+        (("days",), {"test": "one-sample", "n": 1200, "adjacency": "replace"}, "number is private"),
         (("days",), {"test": "one-sample", "null": 31.0}, "null"),
     ],
 )

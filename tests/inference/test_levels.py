@@ -150,7 +150,7 @@ def test_of_records_that_are_nearly_all_at_a_bound_nothing_is_said(n):
 
 def test_a_great_many_records_at_a_bound_refute_a_mean_far_from_it():
     """All at the bound says nothing of a mean that 5 records could have, and everything of one that 500 would need."""
-    few, many = OneSample(bounds=(0, 1), null=0.01, epsilon=100.0), OneSample(bounds=(0, 1), null=0.5, epsilon=100.0)
+    few, many = (OneSample(bounds=(0, 1), null=null, epsilon=100.0, simulations=199) for null in (0.01, 0.5))
     assert few.release([0.0] * 500, rng=1).p_value == 1
     answer = many.release([0.0] * 1_000, rng=1)
     assert answer.p_value < 0.01

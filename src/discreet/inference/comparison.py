@@ -159,6 +159,8 @@ def compare(
     subject, make = choice("test", kind, _TESTS)
     if (len(columns) == 1) != (kind in _OF_ONE_COLUMN):
         raise ValueError(f"{subject} takes {'one column' if kind in _OF_ONE_COLUMN else 'two columns: by and of'}.")
+    if asked.get("n") is not None:
+        raise ValueError("n is given, but of a table's rows the number is private: leave it out, or test the values.")
     if "null" in asked and kind not in _WITH_NULL:
         raise ValueError(f"null is given, but {subject} has one null hypothesis only: leave it out.")
     made = make([_Fact(name, column, subject) for name, column in zip(columns, facts, strict=True)], asked)

@@ -10,6 +10,7 @@ Decision 557.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +58,13 @@ class Design(NamedTuple):
     def entries(self) -> int:
         """How many totals are released of a group."""
         return 3 if self.n is None else 2
+
+    def moves(self, replace: bool) -> tuple[Fraction, Fraction]:
+        """How far one record moves what is released in L1, and the square of how far in L2."""
+        if self.n is not None:
+            return Fraction(2), Fraction(4)
+        moved = Fraction(2 if replace else 1)
+        return moved, moved
 
     @property
     def covariances(self) -> Covariances:

@@ -81,8 +81,7 @@ class GroupMeans(NoisyTest):
 
     @property
     def _moves(self) -> tuple[Fraction, Fraction, int]:
-        moved = Fraction(2 if self._replace else 1)
-        return moved, moved, 3 * self.count
+        return *self.design.moves(self._replace), self.design.entries * self.count
 
     def totals(self, values: Any) -> Array:
         """The exact totals, a row per group. Private."""

@@ -56,10 +56,6 @@ class OneSample(MeanTest):
         """Two totals, where the number of records is public."""
         return Design(self.n)
 
-    @property
-    def _moves(self) -> tuple[Fraction, Fraction, int]:
-        return MeanTest._moves.fget(self) if self.n is None else (Fraction(2), Fraction(4), 2)  # type: ignore[attr-defined]
-
     def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""
         check_column(data)
