@@ -107,6 +107,15 @@ def test_a_test_that_can_show_nothing_says_so_before_the_charge():
     assert book.spent().epsilon == pytest.approx(0.1)
 
 
+def test_of_a_public_number_of_records_it_is_known_without_a_guess():
+    book = dp.Ledger("sqlite://").open("study", epsilon=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="too small for this test"):
+            book.release(OneSample(bounds=(0, 1), n=30, adjacency="replace", epsilon=0.01), [0.5] * 30)
+    assert book.spent().epsilon == 0
+
+
 def test_what_is_no_pair_of_columns_is_refused_before_the_charge():
     ledger = dp.Ledger("sqlite://")
     book = ledger.open("study", epsilon=1.0)
@@ -207,7 +216,7 @@ def test_a_number_that_is_not_the_public_one_is_refused_before_the_charge():
             inference.paired([0.5] * 6, [0.5] * 6, (0, 1), n=n, **asked)
     with pytest.raises(ValueError, match="private unless adjacency='replace'"):
         inference.one_sample([0.5] * 6, (0, 1), n=6, epsilon=0.1, book=book)
-    with pytest.raises(ValueError, match="leave one of them out"):
+    with pytest.raises(ValueError, match="leave one out"):
         inference.one_sample([0.5] * 6, (0, 1), n=6, n_expected=100, **asked)
     assert book.spent().epsilon == 0
 

@@ -49,12 +49,18 @@ class OneSample(MeanTest):
     def __post_init__(self) -> None:
         if self.n is not None:
             store(self, n=public_size(self.n, self._replace))
+            if self.n_expected is not None:
+                raise ValueError("n and n_expected are given, but of a public number none is guessed: leave one out.")
         MeanTest.__post_init__(self)
 
     @property
     def design(self) -> Design:
         """Two totals, where the number of records is public."""
         return Design(self.n)
+
+    @property
+    def _expected(self) -> int | None:
+        return self.n_expected if self.n is None else self.n
 
     def check(self, data: Any) -> None:
         """A column, of the public size if there is one."""

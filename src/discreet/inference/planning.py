@@ -11,13 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import number, positive, whole
-from discreet.inference.hypothesis import NoisyTest
+from discreet.inference.hypothesis import QUICK, NoisyTest
 from discreet.inference.means import OneSample
 from discreet.inference.proportions import Proportion
 
 __all__ = ["epsilon_needed", "power", "sample_size"]
 
-_QUICK = 399  # simulations of a null law: one in twenty of them and one is twenty
 _MOST_RECORDS = 10**9
 _LEAST_EPSILON, _MOST_EPSILON = 1e-4, 100.0
 
@@ -51,7 +50,7 @@ def power(
     if not isinstance(test, NoisyTest):
         raise ValueError(f"test is a {type(test).__name__}, but must be a test of means, tables or survival.")
     size = whole("n", n, low=1)
-    return replace(test, simulations=_QUICK).power(size, effect, sd=sd, alpha=alpha, runs=whole("runs", runs, low=1))
+    return replace(test, simulations=QUICK).power(size, effect, sd=sd, alpha=alpha, runs=whole("runs", runs, low=1))
 
 
 def sample_size(

@@ -79,7 +79,7 @@ class Look:
     @property
     def rejects(self) -> bool:
         """Whether the null hypothesis is rejected at this look."""
-        return self.answer.p_value <= self.level
+        return bool(self.answer.p_value <= self.level)
 
 
 @dataclass(frozen=True, slots=True)
