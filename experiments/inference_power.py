@@ -63,9 +63,10 @@ def test_of_tests(effect: float, epsilon: float) -> int:
     return least(lambda n: max(power(n, *each) for each in settings) >= POWER)
 
 
-def noisy_sums(effect: float, epsilon: float, shares: Sequence[tuple[float, float, float]], moved: float) -> int:
+def noisy_sums(
+    effect: float, epsilon: float, shares: Sequence[tuple[float, float, float]], moved: float, runs: int = 40_000
+) -> int:
     """Noise on n, Σx and Σx² of the places in [-3, 3], with these shares of ε; a record moves the sum by ``moved``."""
-    runs = 40_000
 
     def statistics(n: int, mean: float, share: tuple[float, float, float], rng: np.random.Generator) -> Array:
         total = n * mean + math.sqrt(n) * rng.standard_normal(runs)

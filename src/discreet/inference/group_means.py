@@ -17,8 +17,8 @@ import numpy as np
 from discreet.errors import positive
 from discreet.inference.classical import unnoticeable
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.designs import Design
 from discreet.inference.hypothesis import FEWEST, NoisyTest
+from discreet.inference.mean_totals import MeanTotals
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import check_column
@@ -95,9 +95,9 @@ class GroupMeans(NoisyTest):
         return [values]
 
     @property
-    def design(self) -> Design:
+    def design(self) -> MeanTotals:
         """What is released of the three totals of a group."""
-        return Design()
+        return MeanTotals()
 
     def moments(self, triples: Array, centre: Array | None = None) -> Moments:
         """What noisy totals say of each group, with deviations from ``centre`` (its own mean if none is given).

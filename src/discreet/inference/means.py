@@ -9,10 +9,10 @@ from typing import Any, Unpack
 import numpy as np
 
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.designs import Design
 from discreet.inference.group_means import GroupMeans, check_grouped, common_mean, read_grouped
 from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, spell_test
 from discreet.inference.mean_tests import MeanTest
+from discreet.inference.mean_totals import MeanTotals
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import check_column, check_size
@@ -54,9 +54,9 @@ class OneSample(MeanTest):
         MeanTest.__post_init__(self)
 
     @property
-    def design(self) -> Design:
+    def design(self) -> MeanTotals:
         """Two totals, where the number of records is public."""
-        return Design(self.n)
+        return MeanTotals(self.n)
 
     @property
     def _expected(self) -> int | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.inference.simulation import Array
 
-__all__ = ["Covariances", "Design"]
+__all__ = ["Covariances", "MeanTotals"]
 
 
 class Covariances(NamedTuple):
@@ -44,10 +44,10 @@ _PRIVATE = Covariances(one=3, one_t=1.5, t=1.25, one_square=1, t_square=1, squar
 _PUBLIC = Covariances(one=0, one_t=0, t=0.25, one_square=0, t_square=0.25, square=0.5)
 
 
-class Design(NamedTuple):
+class MeanTotals(NamedTuple):
     """Of ``n`` records, or of a private number of them.
 
-    >>> design = Design(100)
+    >>> design = MeanTotals(100)
     >>> design.triples(design.released(np.array([20.0, 30.0, 50.0]))).tolist()
     [20.0, 30.0, 50.0]
     """
