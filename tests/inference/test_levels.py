@@ -152,6 +152,7 @@ def test_a_great_many_records_at_a_bound_refute_a_mean_far_from_it():
     """All at the bound says nothing of a mean that 5 records could have, and everything of one that 500 would need."""
     few, many = (OneSample(bounds=(0, 1), null=null, epsilon=100.0, simulations=199) for null in (0.01, 0.5))
     assert few.release([0.0] * 500, rng=1).p_value == 1
+    assert many.release([0.0] * 25, rng=1).p_value < 0.01
     answer = many.release([0.0] * 1_000, rng=1)
     assert answer.p_value < 0.01
     assert answer.interval == (-np.inf, np.inf)  # it may be of 3 records that happened not to be drawn

@@ -108,12 +108,14 @@ def test_a_test_that_can_show_nothing_says_so_before_the_charge():
 
 
 def test_of_a_public_number_of_records_it_is_known_without_a_guess():
-    book = dp.Ledger("sqlite://").open("study", epsilon=1.0)
+    book = dp.Ledger("sqlite://").open("study", epsilon=20.0, adjacency="replace")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(UserWarning, match="too small for this test"):
             book.release(OneSample(bounds=(0, 1), n=30, adjacency="replace", epsilon=0.01), [0.5] * 30)
-    assert book.spent().epsilon == 0
+        for n in (15, 36):  # where the largest effect, all records at a bound, is seen
+            book.release(OneSample(bounds=(0, 1), null=0.5, n=n, adjacency="replace", epsilon=10.0), [0.5] * n)
+    assert book.spent().epsilon == pytest.approx(20.0)
 
 
 def test_what_is_no_pair_of_columns_is_refused_before_the_charge():

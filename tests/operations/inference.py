@@ -103,11 +103,11 @@ OPERATIONS = [
     ),
     column_case(
         "OneSample, of a public number of records",
-        lambda: i.OneSample(bounds=(0, 10), null=5.0, epsilon=1.0, adjacency="replace", n=6, **QUICK),
-        VALUES,
-        [*VALUES[:-1], 0.0],
+        lambda: i.OneSample(bounds=(0, 10), null=5.0, epsilon=1.0, adjacency="replace", n=36, **QUICK),
+        VALUES * 6,
+        [*(VALUES * 6)[:-1], 0.0],
         sized=True,
-        worst=Worst([0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 10.0]),
+        worst=Worst([0.0] * 36, [*[0.0] * 35, 10.0]),
     ),
     table_case(
         "Paired",

@@ -31,6 +31,7 @@ __all__ = ["HIDDEN", "SMALL_GROUP", "GroupMeans", "Moments", "check_grouped", "c
 
 HIDDEN = 2.0  # deviations of its noise that a sum of squares is taken for at least: below, the noise hides it
 _FEWEST_CARRYING = 20.0  # records that carry a mean, of less than half: up to 20 % of true hypotheses were rejected
+_FAR_FEWER = 2.5  # deviations below what is expected: by chance in four of a thousand
 _SMALL = 100
 SMALL_GROUP = (
     f"A group has fewer than {_SMALL} records: where they are skewed, a true hypothesis can be rejected twice as often "
@@ -121,7 +122,8 @@ class GroupMeans(NoisyTest):
 
         A mean c beyond a bound may be that of c·n records, c in units of the bounds, while all others are at it. So few
         have no normal sum, and what they show of their variance is often next to nothing; unless Kish's effective
-        number (Σt)²/Σt², t counted from that bound, says that more records carry the mean. Decision 558.
+        number (Σt)²/Σt², t counted from that bound, says that more records carry the mean, or so few that the mean
+        cannot be c. Decision 558.
         """
         sizes, squares = triples.sum(-1), triples[..., [2, 0]]  # from the lower bound, and from the upper one
         sums = np.maximum(squares + triples[..., 1:2] / 2, 0.0)
@@ -129,6 +131,7 @@ class GroupMeans(NoisyTest):
         carrying = sums**2 / np.maximum(squares, max(deviation * math.sqrt(noise.square), 1e-300))
         expected = sizes[..., None] * np.stack([centre, 1 - centre], axis=-1)
         carried = (carrying >= np.minimum(_FEWEST_CARRYING, sizes / 2)[..., None]) | (expected >= _FEWEST_CARRYING)
+        carried |= expected - carrying >= _FAR_FEWER * np.sqrt(np.maximum(expected, 1.0))
         known = sizes >= self._fewest_records + FEWEST * deviation * math.sqrt(noise.one)
         return np.asarray((carried.all(-1) & known).all(-1))
 
