@@ -30,7 +30,7 @@ __all__ = ["HIDDEN", "SMALL_GROUP", "GroupMeans", "Moments", "check_grouped", "c
 
 
 HIDDEN = 2.0  # deviations of its noise that a sum of squares is taken for at least: below, the noise hides it
-_FEWEST_CARRYING = 20.0  # records that carry a mean, of less than half: up to 20 % of true hypotheses were rejected
+_FEWEST_CARRYING, _FEWEST_AWAY = 12.0, 20.0  # with fewer up to 20 % of true hypotheses were rejected
 _FAR_FEWER = 2.5  # deviations below what is expected: by chance in four of a thousand
 _SMALL = 100
 SMALL_GROUP = (
@@ -130,7 +130,7 @@ class GroupMeans(NoisyTest):
         deviation, noise = self.mechanism.deviation, self.design.covariances
         carrying = sums**2 / np.maximum(squares, max(deviation * math.sqrt(noise.square), 1e-300))
         expected = sizes[..., None] * np.stack([centre, 1 - centre], axis=-1)
-        carried = (carrying >= np.minimum(_FEWEST_CARRYING, sizes / 2)[..., None]) | (expected >= _FEWEST_CARRYING)
+        carried = (carrying >= np.minimum(_FEWEST_CARRYING, sizes / 2)[..., None]) | (expected >= _FEWEST_AWAY)
         carried |= expected - carrying >= _FAR_FEWER * np.sqrt(np.maximum(expected, 1.0))
         known = sizes >= self._fewest_records + FEWEST * deviation * math.sqrt(noise.one)
         return np.asarray((carried.all(-1) & known).all(-1))
