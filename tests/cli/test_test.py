@@ -112,3 +112,12 @@ def test_a_public_mistake_is_found_before_a_book_is_charged(folder, capsys, opti
     assert said in capsys.readouterr().err
     with Ledger(f"sqlite:///{folder}/budget.db") as ledger:
         assert ledger.book("ward").spent().epsilon == 0
+
+
+def test_one_column_is_tested_against_a_value(folder, capsys):
+    column = ("test", "visits.csv", "--schema", "visits.toml", "--of", "days", "--epsilon", "1", "--no-book")
+    assert run(*column, "--seed", "1", "--test", "one-sample", "--null", "9", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["p_value"] < 0.01
+    assert answer["interval"][0] < 8 < answer["interval"][1]
+    assert run(*column) != 0  # without its name

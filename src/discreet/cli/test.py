@@ -28,7 +28,12 @@ from discreet.cli.waiting import waiting
 
 __all__ = ["register", "run_test"]
 
-By = Annotated[str, typer.Option("--by", help="The column of groups, or the first of two.", show_default=False)]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by", help="The column of groups, or the first of two; none for a test of one column.", show_default=False
+    ),
+]
 Of = Annotated[str, typer.Option("--of", help="The column that is compared.", show_default=False)]
 Events = Annotated[
     str | None, typer.Option("--events", help="For log-rank: the column that says whether the event was seen.")
@@ -37,10 +42,14 @@ Kind = Annotated[
     str | None,
     typer.Option(
         "--test",
-        help="welch, anova, mann-whitney, kolmogorov-smirnov, two-proportions, independence, correlation or log-rank; "
-        "without it, what the columns' kinds suggest.",
+        help="welch, anova, mann-whitney, kolmogorov-smirnov, two-proportions, paired, independence, correlation or "
+        "log-rank, or of one column one-sample or quantile; without it, what the columns' kinds suggest.",
         show_default=False,
     ),
+]
+Null = Annotated[
+    float | None,
+    typer.Option("--null", help="For tests of means and of a quantile: the value that is tested.", show_default=False),
 ]
 Alternative = Annotated[str, typer.Option("--alternative", help="two-sided, greater or less.")]
 Confidence = Annotated[float, confidence_option("Confidence of the interval.")]
@@ -60,12 +69,13 @@ def register(app: typer.Typer) -> None:
 def run_test(
     data: Data,
     schema: SchemaFile,
-    by: By,
     of: Of,
     epsilon: EpsilonOption,
+    by: By = None,
     delta: DeltaOption = None,
     kind: Kind = None,
     events: Events = None,
+    null: Null = None,
     alternative: Alternative = "two-sided",
     confidence: Confidence = 0.95,
     ledger: LedgerOption = None,
@@ -82,7 +92,9 @@ def run_test(
     declared = read_schema(schema)
     show.note(one_row_note(declared), silent=json)
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alternative": alternative, "confidence": confidence}
-    columns = (by, of) if events is None else (by, of, events)
+    if null is not None:
+        asked["null"] = null
+    columns = [name for name in (by, of, events) if name is not None]
     with book_to_charge(ledger, book, no_book, delta) as account, waiting("reading", silent=json):
         answer = compare(data, *columns, schema=declared, test=kind, book=Recorded(account), rng=seed, **asked)
     low, high = answer.interval

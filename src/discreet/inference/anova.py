@@ -72,7 +72,7 @@ class Anova(GroupMeans):
         effect = np.sqrt(np.maximum((apart - moments.error).mean(-1), 0.0))
         quantile = np.quantile(simulated, self.confidence, axis=-1, method="higher")
         reach = np.sqrt(apart.mean(-1)) + np.sqrt(quantile * moments.error.max(-1) / self.count)
-        high, enough = self.width * reach, np.asarray(self._enough(moments.size, 3).all(-1))
+        high, enough = self.width * reach, self._are_enough(noisy, np.clip(centre, 0.0, 1.0))
         own = self.moments(noisy)
         exact = welch_anova(own.mean, own.variance / own.size, own.size)
         statistic, p_value = (
