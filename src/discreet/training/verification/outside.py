@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.errors import extra
@@ -64,7 +65,7 @@ class OutsideTraining:
             earlier = self._earlier.get(id(p))
             if earlier is not None and earlier() is p and p.grad is not None and _state_of(p.grad) != before:
                 self.compare(id(p))
-                gone = weakref.ref(p.grad, lambda _, place=id(p): self.compare(place))  # type: ignore[misc]
+                gone = weakref.ref(p.grad, partial(self.compare, id(p)))
                 self._gradients[id(p)] = _Gradient(gone, weakref.ref(p), p.detach().clone())
 
     def refuse_trained(self) -> None:
@@ -74,7 +75,7 @@ class OutsideTraining:
         if self._trained:
             raise PrivateTrainingError(OUTSIDE)
 
-    def compare(self, place: int) -> None:
+    def compare(self, place: int, _: object = None) -> None:
         """Look whether a parameter has changed since it got its gradient; for the last time if it has another now."""
         noted = self._gradients.pop(place, None)
         p = None if noted is None else noted.parameter()
