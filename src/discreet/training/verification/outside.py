@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.errors import extra
 from discreet.training.errors import OUTSIDE, PrivateTrainingError
+from discreet.training.gradients.trace.trees import same_bits
 
 with extra("torch"):
     import torch
@@ -92,7 +93,7 @@ def _same(x: Tensor, before: Tensor) -> bool:
     if x.shape != before.shape:
         return False
     x = x.to(before)
-    return bool(((x == before) | (x.isnan() & before.isnan())).all())
+    return same_bits(x, before) or bool(((x == before) | (x.isnan() & before.isnan())).all())
 
 
 def _state_of(gradient: Tensor | None) -> object:
