@@ -136,6 +136,8 @@ def test_what_is_worth_it_is_measured_and_at_last_what_was_before(chosen, last, 
         evidence=SimpleNamespace(sets=[(0,)], measure=lambda codes, budgets, spending: found.update(budgets)),
         codes=None,
         spending=None,
+        known=frozenset(),
+        _adopted=frozenset(),
     )
-    learning._LearningRun.improve(run, {}, 1.0, last=last)
+    learning.LearningRun.improve(run, {}, 1.0, last=last)
     assert found == measured

@@ -41,14 +41,14 @@ from discreet.encoding.columns import (
     spelled_doubles,
     texts,
 )
-from discreet.encoding.values import are_truths
+from discreet.encoding.values import are_truths, identity
 from discreet.mechanisms.records import quiet_doubles
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder", "one_row_note"]
 
 _Found = NDArray[np.float64] | Words
-_Read = tuple[dict[str, _Found], NDArray[Any] | None, int]
+_Read = tuple[dict[str, _Found], Words | None, int]  # the columns, whom each row is of, and how many rows
 _LARGEST = 1 << 53  # whole numbers beyond are no category, and no double of their own
 
 
@@ -62,6 +62,10 @@ class Encoded:
 
     def __len__(self) -> int:
         return self.size
+
+    def rows(self, places: NDArray[Any]) -> Encoded:
+        """The rows at these places."""
+        return Encoded(self.schema, len(places), {name: _taken(found, places) for name, found in self.found.items()})
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A bounded column inside its bounds; NaN where it is missing and nothing is declared for that."""
@@ -128,8 +132,30 @@ class Encoder:
 
     def prepare(self, data: Any) -> Callable[[], Encoded]:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
-        run = self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
-        return lambda: self._one_row_per_unit(*run())
+        run = self._reader(data)
+
+        def read() -> Encoded:
+            columns, units, size = run()
+            every = Encoded(self.schema, size, columns)
+            if units is None:
+                return every
+            return every.rows(np.sort(np.unique(units.at, return_index=True)[1]))  # all missing ones are one unit
+
+        return read
+
+    def prepare_every_row(self, data: Any) -> Callable[[], tuple[Encoded, Words]]:
+        """The same where every row of a unit counts, and whose each row is. They are private, the words too."""
+        run = self._reader(data)
+
+        def read() -> tuple[Encoded, Words]:
+            columns, units, size = run()
+            assert units is not None, "who asks has a unit"
+            return Encoded(self.schema, size, columns), units
+
+        return read
+
+    def _reader(self, data: Any) -> Callable[[], _Read]:
+        return self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
 
     def facts_of(self, data: Any) -> tuple[tuple[str, ...], frozenset[str]]:
         """The columns of a container in its own order, and those whose type, which a file declares, is of whole
@@ -142,16 +168,6 @@ class Encoder:
             return source.order, source.whole
         names = data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
         return tuple(map(str, names)), frozenset()
-
-    def _one_row_per_unit(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
-        if units is None:
-            return Encoded(self.schema, size, found)
-        first = np.sort(np.unique(units, return_index=True)[1])  # NaN are one unit, as all missing ones are
-        chosen = {
-            name: Words(column.at[first], column.words) if isinstance(column, Words) else column[first]
-            for name, column in found.items()
-        }
-        return Encoded(self.schema, len(first), chosen)
 
     # --- a mapping of columns ----------------------------------------------------------------------------------------
 
@@ -166,7 +182,7 @@ class Encoder:
 
         def read() -> _Read:
             found = {name: _entries(data[name], column) for name, column in self.schema.items()}
-            units = None if self.unit is None else identities(data[self.unit]).at
+            units = None if self.unit is None else identities(data[self.unit])
             return found, units, len(data[wanted[0]])
 
         return read
@@ -190,8 +206,8 @@ class Encoder:
         def read() -> _Read:
             table = quietly(frame.to_arrow_table)
             columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
-            units = None if self.unit is None else columns.pop(self.unit)
-            return columns, units.at if isinstance(units, Words) else units, table.num_rows
+            units = None if self.unit is None else _identities(columns.pop(self.unit), data.kinds[self.unit])
+            return columns, units, table.num_rows
 
         return read
 
@@ -219,6 +235,19 @@ def one_row_note(declared: Declaration) -> str:
         return ""
     shown = f'"{most}"' if isinstance(most, str) else most
     return f"one row per {declared.unit!r} is read here, the first: max_rows_per_unit = {shown} holds for queries"
+
+
+def _taken(found: _Found, places: NDArray[Any]) -> _Found:
+    return Words(found.at[places], found.words) if isinstance(found, Words) else found[places]
+
+
+def _identities(found: _Found, kind: str) -> Words:
+    """Identifiers as an engine read them, as ``identities`` writes them: a whole number came as its text."""
+    if isinstance(found, Words):
+        return Words(found.at, [identity(int(word) if kind == "integer" else word) for word in found.words])
+    values, at = np.unique(found, return_inverse=True)  # NaN are one value
+    words = [identity(value) for value in values.tolist()]
+    return Words(np.where(np.isnan(found), -1, at), words)
 
 
 def _array(column: Any) -> _Found:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from discreet.synthesis.domain import Domain, PrivateBins
     from discreet.synthesis.linear_queries import SyntheticCounts
+    from discreet.synthesis.linked_model import LinkedModel
+    from discreet.synthesis.linked_synthesizer import LinkedSynthesizer
     from discreet.synthesis.model import Model
     from discreet.synthesis.mwem import MWEM
     from discreet.synthesis.quality_check import QualityCheck
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "Domain": "domain",
+    "LinkedModel": "linked_model",
+    "LinkedSynthesizer": "linked_synthesizer",
     "MWEM": "mwem",
     "Model": "model",
     "PrivateBins": "domain",
@@ -42,6 +46,8 @@ _LAZY = {
 __all__ = [
     "MWEM",
     "Domain",
+    "LinkedModel",
+    "LinkedSynthesizer",
     "Model",
     "PrivateBins",
     "QualityCheck",

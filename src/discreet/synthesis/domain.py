@@ -301,7 +301,7 @@ class Domain:
     ) -> dict[str, NDArray[np.float64]]:
         """The numbers of every bounded column, which satisfy the inequalities."""
         names = [name for name in self.names if self.is_bounded(name)]
-        found = {n: self._draw_column(n, codes[self.names.index(n)], rng, within.get(n)) for n in names}
+        found = {n: self.draw_column(n, codes[self.names.index(n)], rng, within.get(n)) for n in names}
         if not self.inequalities:
             return found
         ranges = tightest_ranges(self.inequalities, self._ranges(within))
@@ -312,7 +312,7 @@ class Domain:
                 return found
             for name in ranges:
                 cells = codes[self.names.index(name), broken]
-                found[name][broken] = self._draw_column(name, cells, rng, within.get(name))
+                found[name][broken] = self.draw_column(name, cells, rng, within.get(name))
         broken = violates(self.inequalities, found)
         lifted = lift(self.inequalities, {n: found[n][broken] for n in ranges}, ranges, self._whole_ones)
         for name, numbers in lifted.items():
@@ -345,18 +345,26 @@ class Domain:
 
     def codes(self, rows: Encoded) -> Codes:
         """The cell of each entry; rows that count nowhere are left out, one by one."""
+        found, keep = self.every_code(rows)
+        return np.ascontiguousarray(found[:, keep])
+
+    def every_code(self, rows: Encoded) -> tuple[Codes, NDArray[np.bool_]]:
+        """The cell of each entry, and which rows count."""
         found = np.empty((len(self.names), len(rows)), np.int32)
         for i, name in enumerate(self.names):
             column = self.declaration.schema[name]
             if isinstance(column, Categories):
                 found[i] = rows.codes(name)
                 continue
-            numbers = self.numbers(rows, name)
-            found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _bin(numbers, self.edges(name)))
+            found[i] = self.cells(name, self.numbers(rows, name))
         keep = (found >= 0).all(axis=0)
         for columns, mask in self.impossible.items():
             keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
-        return np.ascontiguousarray(found[:, keep])
+        return found, keep
+
+    def cells(self, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each number of a bounded column; NaN is in the last one."""
+        return np.where(np.isnan(numbers), self.size(name) - 1, _bin(numbers, self.edges(name)))
 
     def values(self, codes: Codes, rng: Rng, within: Mapping[str, tuple[float, float]] | None = None) -> dict[str, Any]:
         """Records of such cells, by column: a label, or a number of its bin, by the shape; missing: ``None``.
@@ -380,7 +388,7 @@ class Domain:
                 found[name] = table[codes[self.names.index(source)]]
         return found
 
-    def _draw_column(
+    def draw_column(
         self, name: str, cells: NDArray[np.int32], rng: Rng, within: tuple[float, float] | None
     ) -> NDArray[np.float64]:
         """A number of each cell, by the shape; NaN in the cell of missing ones."""

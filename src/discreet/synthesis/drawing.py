@@ -18,7 +18,7 @@ from discreet.random import Rng
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.trees import JunctionTree
 
-__all__ = ["draw_codes", "most_rows"]
+__all__ = ["cell_numbers", "draw_codes", "most_rows"]
 
 Floats = NDArray[np.float64]
 _MOST_ENTRIES = 1 << 31
@@ -46,7 +46,7 @@ def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng
         new = tuple(i for i in clique if i not in shared)
         if not new or not rows:
             continue
-        group = _cells(codes, shared, tree.sizes)
+        group = cell_numbers(codes, shared, tree.sizes)
         order = np.lexsort((rng.words(rows), group))
         table = np.moveaxis(tables[place], [clique.index(i) for i in (*shared, *new)], range(len(clique)))
         chosen = _quantiles(table.reshape(math.prod(tree.shape(shared)), -1), group[order], rng)
@@ -55,7 +55,7 @@ def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng
     return codes
 
 
-def _cells(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
+def cell_numbers(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
     """Which combination of the columns' cells each record has."""
     cells = np.zeros(codes.shape[1], np.int64)
     for i in columns:
