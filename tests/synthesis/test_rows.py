@@ -213,7 +213,7 @@ def test_points_are_counted_again_at_each_depth(monkeypatch):
     """A record at a point is in no other part, so a depth's price pays for points too; the noise is averaged."""
     met, noise = [], iter([90.0, *[0.0] * 9])
 
-    def counts(self, exact, rho):
+    def counts(self, exact, rho, one):
         met.append((exact, rho))
         return exact + next(noise)
 

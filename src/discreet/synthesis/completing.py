@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from discreet.random import Rng
 from discreet.synthesis.counting import Codes, Columns
-from discreet.synthesis.drawing import cell_numbers
+from discreet.synthesis.drawing import cell_numbers, shuffled_order
 from discreet.synthesis.raking import marginal
 from discreet.synthesis.trees import JunctionTree
 
@@ -148,7 +148,8 @@ def _draw(clique: _Clique, table: Floats, codes: Codes, rng: Rng) -> None:
     cumulative[empty] = np.arange(1.0, cumulative.shape[1] + 1)
     alike = cell_numbers(codes, (*clique.shared, *clique.known), clique.sizes)
     place = np.empty(rows)
-    place[np.lexsort((rng.words(rows), alike))] = (_unit(rng.words(1)) + np.arange(rows) * _GOLDEN) % 1.0
+    alike_cells = math.prod(clique.sizes[i] for i in (*clique.shared, *clique.known))
+    place[shuffled_order(alike, alike_cells, rng)] = (_unit(rng.words(1)) + np.arange(rows) * _GOLDEN) % 1.0
     chosen = (cumulative <= (place * cumulative[:, -1])[:, None]).sum(axis=1)
     last = cumulative.shape[1] - 1 - np.argmax(np.diff(cumulative, axis=1, prepend=0.0)[:, ::-1] > 0, axis=1)
     for i, cell in zip(clique.new, np.unravel_index(np.minimum(chosen, last), shape), strict=True):

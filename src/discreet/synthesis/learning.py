@@ -34,7 +34,8 @@ Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
 _CERTAIN = 3.0  # standard deviations of the noise: a column with fewer missing entries is drawn without any
 _LIGHTEST = 4.0  # standard deviations of a column's noisy counts: no cell is cut lighter
-_DRAWN = 1 << 18  # records that the model draws to be compared with the data: a speed knob
+_DRAWN = 1 << 18  # records at most that the model draws to be compared with the data: a speed knob
+_LEAST_DRAWN, _DRAWN_FOR_ONE = 1 << 14, 256  # at least, and for each record that the table is measured to have
 
 
 class TableEngine(Protocol):
@@ -200,10 +201,9 @@ class LearningRun:
         if not candidates:
             return {}
         self.rounds += 1
-        drawn = draw_codes(
-            self.tree, self.tables, _DRAWN, self.spending.streams.public(*self.spending.part, self.rounds)
-        )
-        sizes, scale = self.domain.sizes, self.evidence.size / _DRAWN
+        rows = min(max(_DRAWN_FOR_ONE * math.ceil(self.evidence.size), _LEAST_DRAWN), _DRAWN)
+        drawn = draw_codes(self.tree, self.tables, rows, self.spending.streams.public(*self.spending.part, self.rounds))
+        sizes, scale = self.domain.sizes, self.evidence.size / rows
         exact = [error_of(self.codes, c, sizes, np.float64(scale) * counts(drawn, c, sizes)) for c in candidates]
         return dict(zip(candidates, self.spending.errors(exact, rho).tolist(), strict=True))
 

@@ -35,8 +35,8 @@ from discreet.synthesis.plan import SynthesisPlan, workload_of
 __all__ = ["GAP", "JoinedColumns", "LinkedPlan", "joined_columns", "with_count"]
 
 GAP = "gap"
-_ROOTS = 0.3  # of the budget for the model of roots; the rest is for children
-_VALUES = 0.15  # of that for the shapes of the children's columns of numbers, if there are any
+_ROOTS = 0.4  # of the budget for the model of roots; the rest is for children
+_VALUES = 0.08  # of that for the shapes of the children's columns of numbers, if there are any
 _FIRST = 0.45  # of what is left, for the model of first children, where there are later ones
 _LEAST_LATER = 2  # children that a root has where there is a later one
 
