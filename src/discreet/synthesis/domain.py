@@ -18,7 +18,7 @@ itself, and none causes an error. Dates are numbers of days here (``dates``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -212,6 +212,11 @@ class Domain:
             column = self._bounds(name)
             every[name] = (min(first, column.low), *inner, max(last, column.high))
         return replace(self, bins=every, shapes=shapes)
+
+    def with_whole(self, names: Collection[str]) -> Domain:
+        """The same domain, in which more of the bounded columns are of whole numbers."""
+        told = [n for n in self.declaration.schema if n in names and self.is_bounded(n) and not self.is_whole(n)]
+        return replace(self, whole=(*self.whole, *told)) if told else self
 
     def is_bounded(self, name: str) -> bool:
         """Whether a column holds numbers, or days."""

@@ -16,7 +16,7 @@ column a later child has the *gap* to the child before, which is never negative.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -58,7 +58,7 @@ class JoinedColumns:
 
 
 def joined_columns(roots: Domain, fewest: int, *children: Domain, gap: Domain | None = None) -> JoinedColumns:
-    """The columns of roots with at least so many children, and of some of these; of the last one's order, the ``gap``."""
+    """Columns of roots with so many children at least, and of some of these; of the last one's order, the ``gap``."""
     names, sizes, missing = list[str](), list[int](), set[str]()
     impossible = dict[Columns, NDArray[np.bool_]]()
     for number, domain in enumerate((roots, *children)):
@@ -93,6 +93,10 @@ class LinkedPlan:
 
     def __post_init__(self) -> None:
         _ = self.roots, self.first, self.later  # which refuse what is too large
+
+    def with_whole(self, parents: Collection[str], children: Collection[str]) -> LinkedPlan:
+        """The same plan, where the files' own types say which bounded columns are of whole numbers."""
+        return replace(self, parents=self.parents.with_whole(parents), children=self.children.with_whole(children))
 
     @property
     def event(self) -> events.Event:

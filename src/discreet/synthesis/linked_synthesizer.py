@@ -191,7 +191,12 @@ class LinkedFit:
         readers = [self._encoder(plan.parents, plan.parents.names[:-1]), self._encoder(plan.children)]
         facts = [encoder.facts_of(table) for encoder, table in zip(readers, data, strict=True)]
         read_parents, read_children = (e.prepare_every_row(table) for e, table in zip(readers, data, strict=True))
-        kinds = [kind_of_frame(table) for table in data]
+        told = [encoder.unit_kind(table) for encoder, table in zip(readers, data, strict=True)]
+        if None not in told and told[0] != told[1]:
+            raise ValueError(
+                f"Column {self.key!r} holds {told[0]} among the parents and {told[1]} among the children: cast one."
+            )
+        kinds, plan = [kind_of_frame(table) for table in data], plan.with_whole(facts[0][1], facts[1][1])
 
         def run() -> Release[LinkedModel]:
             (parents, parent_keys), (children, child_keys) = read_parents(), read_children()
@@ -202,18 +207,17 @@ class LinkedFit:
                     listed &= children.codes(name) >= 0
             rows: LinkedRows = link_rows(parents, parent_keys, children, child_keys, listed, order, plan.most)
             fitted = learn_links(plan, rows, streams, rake_tables, self.progress)
-            statement = self._statement(streams.reproducible)
-            roots = Model(fitted.parents, fitted.roots.tree, fitted.roots.tables, kinds[0], statement, facts[0][0])
+            said, (parent_order, child_order) = self._statement(streams.reproducible), (order for order, _ in facts)
             model = LinkedModel(
-                roots,
+                Model(fitted.parents, fitted.roots.tree, fitted.roots.tables, kinds[0], said, parent_order),
                 fitted.children,
                 fitted.first,
                 fitted.later,
                 fitted.gap,
                 self.key,
                 kinds[1],
-                facts[1][0],
-                statement,
+                child_order,
+                said,
             )
             return Release(model, self.event, reproducible=streams.reproducible, label=self.label, unit=self.unit)
 
