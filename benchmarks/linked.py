@@ -1,11 +1,11 @@
 """Two linked tables beside a flat one: households of PUMS persons, and patients with visits; ours, delta 1e-9.
 
-``python -m benchmarks.linked [epsilon [seeds [picture.png]]]`` prints the mean total variation between real and synthetic
-marginals of children beside their parent (numbers cut at real deciles): of one column, of pairs, of sets that cross the
-link. Beside it the flat join by ``TableSynthesizer`` at the same epsilon: with one row a household
-(what it does with a unit; judged against such rows), with all rows of one (each measured with the noise that eight of
-a household need), and with a person as unit, a weaker promise. Then what holds between rows: numbers of children,
-siblings, the order in time.
+``python -m benchmarks.linked [epsilon [seeds [picture.png]]]`` prints the mean total variation between real and
+synthetic marginals of children beside their parent (numbers cut at real deciles): of one column, of pairs, of sets that
+cross the link. Beside it the flat join by ``TableSynthesizer`` at the same epsilon: with one row a household (what it
+does with a unit; judged against such rows), with all rows of one (measured with the noise that eight of a household
+need), and with a person as unit, a weaker promise. Then what holds between rows: numbers of children, siblings, the
+order in time.
 
 The persons, their ages, schools, incomes are real; who lives with whom, and where, is planted with a fixed seed: people
 of a district are sorted by a noisy mixture of ancestry and marriage and cut into households, whose size depends on the

@@ -67,7 +67,7 @@ class Encoded:
 
     def rows(self, places: NDArray[Any]) -> Encoded:
         """The rows at these places."""
-        return Encoded(self.schema, len(places), {name: _taken(found, places) for name, found in self.found.items()})
+        return Encoded(self.schema, len(places), {name: _rows_of(found, places) for name, found in self.found.items()})
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A bounded column inside its bounds; NaN where it is missing and nothing is declared for that."""
@@ -257,7 +257,7 @@ def one_row_note(declared: Declaration) -> str:
     return f"one row per {declared.unit!r} is read here, the first: max_rows_per_unit = {shown} holds for queries"
 
 
-def _taken(found: _Found, places: NDArray[Any]) -> _Found:
+def _rows_of(found: _Found, places: NDArray[Any]) -> _Found:
     return Words(found.at[places], found.words) if isinstance(found, Words) else found[places]
 
 

@@ -79,11 +79,11 @@ class _Clique:
         self.table = np.transpose(conditional, order).reshape(-1, *self.shape)
         self.alone = np.asarray(marginal(table, clique, self.free))
 
-    def given(self, codes: Codes) -> Floats:
+    def tables_of(self, codes: Codes) -> Floats:
         """The table of each record."""
         return self.table[cell_numbers(codes, self.known, self.sizes)]
 
-    def aligned(self, columns: Columns, values: Floats) -> Floats:
+    def align(self, columns: Columns, values: Floats) -> Floats:
         """A table by record over some free columns, to multiply with."""
         shape = tuple(size if i in columns else 1 for i, size in zip(self.free, self.shape, strict=True))
         return values.reshape(len(values), *shape)
@@ -99,15 +99,15 @@ def _complete(
         if not clique.free:
             continue  # of known columns alone: what it says of a record is one number
         beside: list[Floats] = [
-            clique.aligned(cliques[child].shared, messages.pop(child))
+            clique.align(cliques[child].shared, messages.pop(child))
             for child in tree.children[place]
             if child in messages
         ]
-        beside += [clique.aligned((i,), factor) for i, factor in factors.items() if homes[i] == place]
+        beside += [clique.align((i,), factor) for i, factor in factors.items() if homes[i] == place]
         weights[place] = _product(clique, codes, beside)
         if clique.shared:
             axes = tuple(1 + clique.free.index(i) for i in clique.new)
-            messages[place] = _scaled(weights[place].sum(axis=axes))
+            messages[place] = _scale_message(weights[place].sum(axis=axes))
     for place, table in weights.items().__reversed__():
         clique = cliques[place]
         if clique.new:
@@ -116,7 +116,7 @@ def _complete(
 
 def _product(clique: _Clique, codes: Codes, beside: Sequence[Floats]) -> Floats:
     """The table of each record; where that is empty, the clique's own, or at last what stands beside it."""
-    found = clique.given(codes)
+    found = clique.tables_of(codes)
     for factor in beside:
         found = found * factor
     for other in (clique.alone, np.ones(clique.shape)):
@@ -129,7 +129,7 @@ def _product(clique: _Clique, codes: Codes, beside: Sequence[Floats]) -> Floats:
     return found
 
 
-def _scaled(message: Floats) -> Floats:
+def _scale_message(message: Floats) -> Floats:
     """A message by record, the largest entry of each being one; no message where there is nothing."""
     flat = message.reshape(len(message), -1)
     top = flat.max(axis=1, keepdims=True)

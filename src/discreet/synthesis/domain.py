@@ -362,7 +362,7 @@ class Domain:
                 found[i] = rows.codes(name)
                 continue
             found[i] = self.cells(name, self.numbers(rows, name))
-        keep = (found >= 0).all(axis=0)
+        keep: NDArray[np.bool_] = np.asarray((found >= 0).all(axis=0))
         for columns, mask in self.impossible.items():
             keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
         return found, keep

@@ -180,7 +180,7 @@ class LearningRun:
     def pairs(self) -> None:
         """The pairs of columns that are worth it."""
         self.progress(0.15, "errors of pairs")
-        errors = self.errors(_unknown(self.plan.pairs, self.known), self.plan.share("first errors"))
+        errors = self.errors(_with_new_columns(self.plan.pairs, self.known), self.plan.share("first errors"))
         self.progress(0.3, "pairs")
         self.improve(errors, self.plan.share("pairs"))
         self.fit()
@@ -188,7 +188,7 @@ class LearningRun:
     def sets(self) -> None:
         """Larger sets, and pairs once more; then whatever is left of the budget."""
         self.progress(0.5, "errors of sets")
-        candidates = _unknown([*self.plan.pairs, *self.plan.larger(self.tree.cliques)], self.known)
+        candidates = _with_new_columns([*self.plan.pairs, *self.plan.larger(self.tree.cliques)], self.known)
         errors = self.errors(candidates, self.plan.share("second errors"))
         self.progress(0.7, "sets")
         self.improve(errors, self.spending.left * (1 - 2.0**-36), last=True)
@@ -213,7 +213,7 @@ class LearningRun:
         kept = [*self.evidence.sets, *self.domain.impossible]
         chosen = choose(errors, weights, sizes, rho, kept, self.plan.max_cells)
         if not chosen and last:
-            chosen = _unknown(self.evidence.sets, self.known)
+            chosen = _with_new_columns(self.evidence.sets, self.known)
         if chosen:
             budgets = divide_budget(chosen, lambda c: weights.get(c, 1.0), sizes, rho, self._adopted)
             if self.plan.total is not None:
@@ -228,6 +228,6 @@ class LearningRun:
         self.tables: list[Any] = self.engine(self.tree, self.evidence.targets(), self.evidence.size, possible, last)
 
 
-def _unknown(sets: Sequence[Columns], known: frozenset[int]) -> list[Columns]:
+def _with_new_columns(sets: Sequence[Columns], known: frozenset[int]) -> list[Columns]:
     """The sets that have a column which is not known."""
     return [columns for columns in sets if not known.issuperset(columns)]

@@ -20,7 +20,7 @@ from discreet.synthesis.conditioning import condition
 from discreet.synthesis.counting import Codes, WeightedCodes
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.learning import LearningRun, Progress, TableEngine, shape_columns
-from discreet.synthesis.linked_plan import GAP, LinkedPlan, joined_columns
+from discreet.synthesis.linked_plan import GAP, JoinedColumns, LinkedPlan, joined_columns
 from discreet.synthesis.linked_rows import ONE, LinkedRows
 from discreet.synthesis.plan import SynthesisPlan
 from discreet.synthesis.spending import Spending
@@ -89,12 +89,10 @@ class _LinkedRun:
         self.progress(0.6, "later children")
         later = None if plan.later is None else self._learn_later(roots, first)
         self.progress(1.0, "done")
+        later_model = None if later is None else CellModel(later.tree, later.tables)
+        first_model = CellModel(first.tree, first.tables)
         return LinkedTables(
-            self.parents,
-            self.children,
-            self.gap,
-            *(CellModel(run.tree, run.tables) for run in (roots, first)),
-            None if later is None else CellModel(later.tree, later.tables),
+            self.parents, self.children, self.gap, CellModel(roots.tree, roots.tables), first_model, later_model
         )
 
     # --- cells -------------------------------------------------------------------------------------------------------
@@ -140,14 +138,14 @@ class _LinkedRun:
     def _keep_children(self) -> Codes:
         """The cells of the children that count; the others leave."""
         codes, counts = self.children.every_code(self.rows.children)
-        self.rows = self.rows.kept(np.ones(len(self.rows.roots), np.bool_), counts)
+        self.rows = self.rows.keep(np.ones(len(self.rows.roots), np.bool_), counts)
         return codes[:, counts]
 
     def _keep_roots(self, child_codes: Codes) -> tuple[Codes, Codes]:
         """The cells of the roots that count, and of their children."""
         codes, counts = self.parents.every_code(self.roots)
         stays = counts[self.rows.root_of]
-        self.rows = self.rows.kept(counts, np.ones(len(stays), np.bool_))
+        self.rows = self.rows.keep(counts, np.ones(len(stays), np.bool_))
         return np.ascontiguousarray(codes[:, counts]), child_codes[:, stays]
 
     # --- models ------------------------------------------------------------------------------------------------------
@@ -156,9 +154,8 @@ class _LinkedRun:
         """The model of roots with their first child."""
         is_first = self.rows.position == 0
         codes = np.concatenate([self.root_codes[:, self.rows.root_of[is_first]], self.child_codes[:, is_first]])
-        plan = replace(self.plan.first, domain=joined_columns(self.parents, 1, self.children))
-        known = range(len(self.parents.names))
-        return self._run(plan, np.ascontiguousarray(codes), known, roots, fewest=1)
+        columns, known = joined_columns(self.parents, 1, self.children), range(len(self.parents.names))
+        return self._run(self.plan.first, columns, np.ascontiguousarray(codes), known, roots, fewest=1)
 
     def _learn_later(self, roots: LearningRun, first: LearningRun) -> LearningRun:
         """The model of roots with a later child and its relative."""
@@ -174,16 +171,23 @@ class _LinkedRun:
         codes = np.concatenate([self.root_codes[:, owners], self.child_codes[:, relatives], own])
         weighted = WeightedCodes(np.ascontiguousarray(codes), rows.weights(skipped=1)[places], ONE)
         columns = joined_columns(self.parents, 2, self.children, self.children, gap=self.gap)
-        plan = replace(self.plan.later, domain=columns)
         if self.plan.order is None:  # relatives are first children, who are known
-            return self._run(plan, weighted, range(len(columns.names) - len(self.children.names)), first, fewest=2)
-        return self._run(plan, weighted, range(len(self.parents.names)), roots, fewest=2)
+            known, before = range(len(columns.names) - len(self.children.names)), first
+        else:
+            known, before = range(len(self.parents.names)), roots
+        return self._run(self.plan.later, columns, weighted, known, before, fewest=2)
 
     def _run(
-        self, plan: SynthesisPlan, codes: Codes | WeightedCodes, known: range, before: LearningRun, fewest: int
+        self,
+        plan: SynthesisPlan,
+        columns: JoinedColumns,
+        codes: Codes | WeightedCodes,
+        known: range,
+        before: LearningRun,
+        fewest: int,
     ) -> LearningRun:
         """A model that starts from what the one before says of roots with so many children."""
-        run = LearningRun(plan, plan.domain, codes, self.spending.take(plan.rho), self.engine, known=known)
+        run = LearningRun(plan, columns, codes, self.spending.take(plan.rho), self.engine, known=known)
         count = len(self.parents.names) - 1
         enough = (np.arange(self.parents.sizes[count]) >= fewest).astype(np.float64)
         run.adopt(before, condition(before.tree, before.tables, {count: enough}))

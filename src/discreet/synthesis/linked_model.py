@@ -52,7 +52,7 @@ class LinkedModel:
         source, model, within = as_rng(rng), self.parents, dict[str, tuple[float, float]]()
         tables = model.tables
         if where:
-            tables, within = model.given(where)
+            tables, within = model.condition_on(where)
         rows = round(float(tables[0].sum())) if n is None else n
         roots = draw_codes(model.tree, tables, whole("n", rows, high=most_rows(len(model.tree.sizes))), source)
         owners, codes, moments = self._draw_children(roots, source)

@@ -70,7 +70,7 @@ class LinkedRows:
         turn = self.position - skipped
         return np.where(turn < 0, 0, ONE * (turn + 1) // sharing - ONE * turn // sharing)
 
-    def kept(self, roots: NDArray[np.bool_], children: NDArray[np.bool_]) -> LinkedRows:
+    def keep(self, roots: NDArray[np.bool_], children: NDArray[np.bool_]) -> LinkedRows:
         """Without some roots, whose children go too, and without some children."""
         stays = children & roots[self.root_of]
         number = np.cumsum(roots) - 1
@@ -104,7 +104,7 @@ def link_rows(
     sort = np.lexsort(by)
     places, roots = places[sort], roots[sort]
     every = LinkedRows(parents.rows(rows[row_order]), children.rows(places), roots)
-    return every.kept(np.ones(len(rows), np.bool_), every.position < most)
+    return every.keep(np.ones(len(rows), np.bool_), every.position < most)
 
 
 def _numbers(keys: Words, known: Words) -> Places:

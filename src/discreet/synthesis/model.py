@@ -63,12 +63,12 @@ class Model:
         """
         source, tables, within = as_rng(rng), self.tables, dict[str, tuple[float, float]]()
         if where:
-            tables, within = self.given(where)
+            tables, within = self.condition_on(where)
         rows = round(float(tables[0].sum())) if n is None else n
         codes = draw_codes(self.tree, tables, whole("n", rows, high=most_rows(len(self.tree.sizes))), source)
         return frame_of(self.domain, self.domain.values(codes, source, within), self.kind, self.order)
 
-    def given(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
+    def condition_on(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
         """The tables of the records that are as asked, and the ranges of numbers within their cells."""
         factors, within, domain = dict[int, Floats](), dict[str, tuple[float, float]](), self.domain
         for name, wanted in where.items():
