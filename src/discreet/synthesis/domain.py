@@ -172,7 +172,7 @@ class Domain:
         """Whether every cell of a column holds one whole number."""
         if name in self.private or not self.is_whole(name):
             return False
-        low, high = spans(self._bounds(name), self.edges(name), True)
+        low, high = self.spans(name)
         return bool((high - low == 1).all())
 
     def grid(self, name: str) -> ColumnGrid:
@@ -202,6 +202,10 @@ class Domain:
                 f"{column.low:g} and {column.high:g}."
             )
         return tuple(map(float, edges))
+
+    def spans(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where the numbers of each cell of a bounded column lie: [low, high)."""
+        return spans(self._bounds(name), self.edges(name), self.is_whole(name))
 
     def with_shapes(self, shapes: Mapping[str, Shape], least: float = 0.0) -> Domain:
         """The same domain with shapes that were measured, and bins cut by them where they were to be chosen."""
@@ -292,9 +296,7 @@ class Domain:
         mask = np.zeros((self.size(each.left), self.size(each.right)), np.bool_)
         if {each.left, each.right} & self.private.keys():
             return mask  # their cells are still to be cut
-        (_, most), (least, _) = (
-            spans(self._bounds(name), self.edges(name), self.is_whole(name)) for name in (each.left, each.right)
-        )
+        (_, most), (least, _) = (self.spans(name) for name in (each.left, each.right))
         most, least = (most - self.is_whole(each.left))[:, None], least[None, :]
         needed = float(each.least)
         rounding = _ROUNDING * (np.abs(most) + np.abs(least) + abs(needed))
@@ -397,7 +399,7 @@ class Domain:
         self, name: str, cells: NDArray[np.int32], rng: Rng, within: tuple[float, float] | None
     ) -> NDArray[np.float64]:
         """A number of each cell, by the shape; NaN in the cell of missing ones."""
-        low, high = spans(self._bounds(name), self.edges(name), self.is_whole(name))
+        low, high = self.spans(name)
         at = np.minimum(cells, len(low) - 1)
         low, high = low[at], high[at]
         if within is not None:
@@ -414,13 +416,12 @@ class Domain:
 
     def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
         """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
-        column, is_whole = self._bounds(name), self.is_whole(name)
-        first, last = spans(column, self.edges(name), is_whole)
+        first, last = self.spans(name)
         low, high = self._half_open(name, low, high)
         every = self.shape(name).share(first, last)
         found = self.shape(name).share(np.maximum(first, low), np.minimum(last, high))
         shares = np.divide(found, every, out=np.zeros(len(every)), where=every > 0)
-        return np.append(shares, 0.0) if _may_miss(column) else shares
+        return np.append(shares, 0.0) if self.may_miss(name) else shares
 
 
 def _may_miss(column: Bounded) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import whole
 from discreet.random import Rng, RngLike, as_rng
-from discreet.synthesis.column_shape import spans
+from discreet.schema import Bounded
 from discreet.synthesis.completing import complete_codes
 from discreet.synthesis.counting import Codes
 from discreet.synthesis.dates import as_iso_text
@@ -116,22 +116,22 @@ class LinkedModel:
 
     def _end(self) -> float:
         column = self.children.declaration.schema[self.children.names[-1]]
-        return float(column.high)  # type: ignore[union-attr]
+        assert isinstance(column, Bounded)
+        return column.high
 
     def _spans(self, gap: Domain, latest: Floats) -> tuple[Floats, Floats]:
-        """The gaps of each cell, and where they end at the latest, by record."""
-        is_whole = gap.is_whole(GAP)
-        low, high = spans(gap.declaration.schema[GAP], gap.edges(GAP), is_whole)  # type: ignore[arg-type]
-        most = np.floor(self._end() - latest) + 1 if is_whole else np.nextafter(self._end() - latest, np.inf)
+        """The least gap of each cell, and by record where its gaps end; after a missing place, there is zero alone."""
+        low, high = gap.spans(GAP)
+        room = np.where(np.isnan(latest), 0.0, self._end() - latest)
+        most = np.floor(room) + 1 if gap.is_whole(GAP) else np.nextafter(room, np.inf)
         return low, np.minimum(high, most[:, None])
 
     def _room(self, gap: Domain, latest: Floats) -> Floats:
         """The share of each cell of gaps that leaves the next child within the bounds; after a child whose place is
         missing, which are last, all are missing.
         """
-        low, high = self._spans(gap, np.where(np.isnan(latest), self._end(), latest))
-        every = gap.shape(GAP).share(low, spans(gap.declaration.schema[GAP], gap.edges(GAP), gap.is_whole(GAP))[1])  # type: ignore[arg-type]
-        inside = np.where(high > low, gap.shape(GAP).share(low, np.maximum(high, low)), 0.0)
+        shape, (low, high), (_, last) = gap.shape(GAP), gap.spans(GAP), self._spans(gap, latest)
+        every, inside = shape.share(low, high), np.where(last > low, shape.share(low, last), 0.0)
         share = np.divide(inside, every, out=np.zeros(inside.shape), where=every > 0)
         if not gap.may_miss(GAP):
             return share
@@ -140,7 +140,7 @@ class LinkedModel:
 
     def _follow(self, gap: Domain, cells: NDArray[np.int32], latest: Floats, source: Rng) -> Floats:
         """Where the next child stands: a gap of such a cell after the latest one."""
-        low, high = self._spans(gap, np.where(np.isnan(latest), self._end(), latest))
+        low, high = self._spans(gap, latest)
         at, rows = np.minimum(cells, len(low) - 1), np.arange(len(cells))
         steps = gap.shape(GAP).draw(low[at], np.maximum(high[rows, at], low[at] + gap.is_whole(GAP)), source)
         moments = np.clip(latest + steps, latest, self._end())
