@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from discreet.synthesis import LinkedSynthesizer, PrivateBins, TableSynthesizer
+from discreet.synthesis import CellVariations, Evolve, LinkedSynthesizer, PrivateBins, TableSynthesizer
 from tests.operations.contract import Case, Worst
 from tests.operations.linear import spied_columns
 
@@ -81,6 +81,14 @@ def drawn_of_links(model: Any) -> Any:
     return np.concatenate([drawn_from(model.parents), *(np.ravel(table) for table in model.later.tables)])
 
 
+def evolved(population: Any) -> tuple[Any, ...]:
+    return population.candidates, population.classes, population.votes
+
+
+def votes_of(facts: Any) -> Any:
+    return Evolve(CellVariations(facts), epsilon=1.0, delta=1e-6, rounds=2, candidates=4, threshold=0.0).operation()
+
+
 OPERATIONS = [
     Case(
         "LinkedFit",
@@ -101,6 +109,22 @@ OPERATIONS = [
         sized=True,
         result=published_links,
         worst=Worst(trials=100, read=drawn_of_links),
+    ),
+    Case(
+        "EvolveFit",
+        lambda: Evolve(
+            CellVariations(Declaration(FACTS, unit="who"), bins=3, target="sick"),
+            epsilon=1.0,
+            delta=1e-6,
+            rounds=3,
+            candidates=12,
+        ).operation(),
+        COLUMNS,
+        FEWER,
+        spy=spied_columns,
+        sized=True,
+        result=evolved,
+        worst=Worst(FEW, LESS, lambda: votes_of(SMALL), trials=400, read=lambda population: population.votes),
     ),
     Case(
         "SynthesisFit",

@@ -230,8 +230,7 @@ def frame_of(
     columns = {n: values[n] for n in sorted(values, key=lambda n: order.index(n) if n in order else -1)}
     own = [n for n in values if n not in keys]
     dates = [n for n in own if n in domain.dates and n not in domain.texts]
-    whole_ones = [n for n in own if domain.is_bounded(n) and domain.is_whole(n) and n not in domain.dates]
-    return as_frame(kind, columns, [*keys, *whole_ones], dates)
+    return as_frame(kind, columns, [*keys, *domain.whole_among(own)], dates)
 
 
 def _times(tree: JunctionTree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:
