@@ -53,6 +53,10 @@ def without_root(key: Any, tables: Any = (HOMES, VISITS)) -> Any:
     return tuple({name: [values[i] for i in kept] for name, values in table.items()} for table, kept in pairs)
 
 
+TOWNS = Schema(town=Categories(["n", "s"]))
+LONE = {"home": list(range(6)), "town": ["n"] * 6}, {"home": list(range(6)), "sick": ["yes"] * 6}
+
+
 def exchanged_root(key: int) -> Any:
     """The pair of tables with other rows of one key."""
     parents, children = without_root(key)
@@ -78,7 +82,8 @@ def published_links(model: Any) -> tuple[Any, ...]:
 
 
 def drawn_of_links(model: Any) -> Any:
-    return np.concatenate([drawn_from(model.parents), *(np.ravel(table) for table in model.later.tables)])
+    last = model.first if model.later is None else model.later
+    return np.concatenate([drawn_from(model.parents), drawn_from(last)])
 
 
 def evolved(population: Any) -> tuple[Any, ...]:
@@ -98,7 +103,13 @@ OPERATIONS = [
         spy=spied_tables,
         sized=True,
         result=published_links,
-        worst=Worst(trials=200, read=drawn_of_links),
+        worst=Worst(
+            LONE,
+            without_root(5, LONE),
+            lambda: LinkedSynthesizer(1.0, 1e-6, max_children=1).operation(TOWNS, SMALL, "home"),
+            trials=150,
+            read=drawn_of_links,
+        ),
     ),
     Case(
         "LinkedFit of ordered children, replace",
@@ -108,7 +119,7 @@ OPERATIONS = [
         spy=spied_tables,
         sized=True,
         result=published_links,
-        worst=Worst(trials=100, read=drawn_of_links),
+        worst=Worst(trials=40, read=drawn_of_links),
     ),
     Case(
         "EvolveFit",

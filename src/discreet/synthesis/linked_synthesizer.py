@@ -186,7 +186,7 @@ class LinkedFit:
     def prepare(self, data: Any = None, rng: Any = None) -> Callable[[], Release[LinkedModel]]:
         """Refuse data whose columns or types, which are public, do not suit; read nothing, and return what reads."""
         if not isinstance(data, tuple) or len(data) != 2 or any(table is None for table in data):
-            raise ValueError("Linked tables are a pair: the parents and their children. One of them is missing.")
+            raise ValueError("Linked tables must be a pair, (parents, children). One of them is missing.")
         streams, plan = Streams(rng), self.plan
         readers = [self._encoder(plan.parents, plan.parents.names[:-1]), self._encoder(plan.children)]
         facts = [encoder.facts_of(table) for encoder, table in zip(readers, data, strict=True)]
