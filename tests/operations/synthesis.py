@@ -81,9 +81,8 @@ def published_links(model: Any) -> tuple[Any, ...]:
     return *published(model.parents), *children, *later, model.statement
 
 
-def drawn_of_links(model: Any) -> Any:
-    last = model.first if model.later is None else model.later
-    return np.concatenate([drawn_from(model.parents), drawn_from(last)])
+def counts_of_roots(model: Any) -> Any:
+    return model.parents.marginal(["town", "number of children"]).ravel()
 
 
 def evolved(population: Any) -> tuple[Any, ...]:
@@ -107,8 +106,8 @@ OPERATIONS = [
             LONE,
             without_root(5, LONE),
             lambda: LinkedSynthesizer(1.0, 1e-6, max_children=1).operation(TOWNS, SMALL, "home"),
-            trials=150,
-            read=drawn_of_links,
+            trials=100,
+            read=counts_of_roots,
         ),
     ),
     Case(
@@ -119,7 +118,15 @@ OPERATIONS = [
         spy=spied_tables,
         sized=True,
         result=published_links,
-        worst=Worst(trials=40, read=drawn_of_links),
+        worst=Worst(
+            LONE,
+            ({**LONE[0], "town": [*["n"] * 5, "s"]}, LONE[1]),
+            lambda: LinkedSynthesizer(1.0, 1e-6, max_children=1, adjacency="replace", total=6).operation(
+                TOWNS, SMALL, "home"
+            ),
+            trials=100,
+            read=counts_of_roots,
+        ),
     ),
     Case(
         "EvolveFit",
