@@ -27,7 +27,7 @@ from tests.synthesis.test_model import model
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
     # what a run adds up, and parameters, set again as an estimator's are: the fit that states a cost is frozen
-    assert unfrozen("synthesis") == {"Evidence", "LinkedSynthesizer", "Spending", "TableSynthesizer"}
+    assert unfrozen("synthesis") == {"Evidence", "Evolve", "LinkedSynthesizer", "Spending", "TableSynthesizer"}
 
 
 def test_records_that_cannot_be_are_left_out_by_their_own_cells():

@@ -105,7 +105,7 @@ class GradientCanaries(Noise):
 
     @property
     def correlated(self) -> bool:  # type: ignore[override]
-        """As the noise is."""
+        """Whether the wrapped noise is correlated."""
         return self.noise.correlated
 
     def event(self, participation: Participation, multipliers: Sequence[float]) -> Event:
@@ -133,11 +133,11 @@ class GradientCanaries(Noise):
                 self.report(self._so_far())
 
     def state_dict(self) -> dict[str, Any]:
-        """Of the noise; canaries begin anew where a run is resumed."""
+        """The state of the wrapped noise. A resumed run begins with new canaries."""
         return self.noise.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Of the noise."""
+        """Load the state of the wrapped noise."""
         self.noise.load_state_dict(state)
 
     # --- what was found --------------------------------------------------------------------------------------------
@@ -266,7 +266,6 @@ class InputCanaries:
         confidence: float = 0.95,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     ) -> OneRun:
-        """Judge a run of this event; ``scores``, one a canary or a function of it, are larger where it is known
-        better, as minus its loss is."""
+        """Judge a run of this event by ``scores``, one per canary or a function of it: larger if the model knows it."""
         found = [scores(record) for record in self.records] if callable(scores) else scores
         return audit_run(found, self.inside, event, delta=delta, confidence=confidence, adjacency=adjacency)
