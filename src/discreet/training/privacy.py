@@ -89,6 +89,15 @@ class Privacy:
         return accounting.epsilon(self.executed if executed else self.planned, delta, adjacency=self.plan.adjacency)
 
     @property
+    def audit(self) -> Any:
+        """What the run's own canaries say of it so far, where it has an ``audit``."""
+        if self._run.observation is None:
+            raise PrivateTrainingError(
+                "The run is not audited: give make_private(..., audit=discreet.auditing.GradientCanaries(500))."
+            )
+        return self._run.observation.audit
+
+    @property
     def local(self) -> bool:
         """Whether figures that are not private are kept, for the eyes of who trains; none are, unless this is set."""
         return self._run.clipped.local

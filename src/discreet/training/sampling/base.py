@@ -88,6 +88,10 @@ class Sampler(ABC):
                 f"{type(self).__name__} batches are priced for a public size."
             )
 
+    def with_canaries(self, count: int) -> Sampler:
+        """One that also draws so many units more, after all others."""
+        return self
+
     def order(self, keys: Sequence[object], rng: Rng) -> Indices | None:
         """What is drawn once for a whole pass, or for all of them, of the records that ``keys`` name."""
         return None

@@ -7,7 +7,7 @@ that sum is clipped: a user moves a step by at most the clip norm, however many 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -88,6 +88,11 @@ class PerUser(Sampler):
         _check(self.users)
         if len(self.users) != records:
             raise ValueError("users does not name one user for each record.")
+
+    def with_canaries(self, count: int) -> PerUser:
+        """Each is a user of its own, of one record."""
+        _check(self.users)
+        return replace(self, users=[*self.users, *(("canary", number) for number in range(count))])
 
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:
