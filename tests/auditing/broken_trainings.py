@@ -32,16 +32,20 @@ def train(
     start: Any = None,
     seed: int | None = None,
     verified: bool = True,
+    model: Any = None,
+    records: int = RECORDS,
+    batch_size: int = 40,
     **options: Any,
 ) -> tuple[Any, str]:
     """A small network, audited: its ``privacy``, and what stopped it."""
-    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
+    if model is None:
+        model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 2))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     made = torch.Generator().manual_seed(0)
-    records = TensorDataset(torch.randn(RECORDS, 8, generator=made), torch.randint(0, 2, (RECORDS,), generator=made))
+    data = TensorDataset(torch.randn(records, 8, generator=made), torch.randint(0, 2, (records,), generator=made))
     asked: dict[str, Any] = {"noise_multiplier": 1.0, "epochs": 4, "loss_reduction": "mean", "rng": seed}
     asked["audit"] = audit if audit is not None else GradientCanaries(CANARIES, every=10)
-    model, optimizer, loader = make_private(model, optimizer, DataLoader(records, batch_size=40), **asked | options)
+    model, optimizer, loader = make_private(model, optimizer, DataLoader(data, batch_size=batch_size), **asked | options)
     if start is not None:
         optimizer.privacy.load_state_dict(start)
     privacy = optimizer.privacy

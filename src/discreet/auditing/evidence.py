@@ -48,9 +48,13 @@ class Seldom:
 
     def tell(self, logs: Scores) -> None:
         """The logarithms of the next steps' e-values."""
-        self._seen += len(logs)
-        if len(logs):
-            self._logs = float(np.logaddexp(self._logs, np.logaddexp.reduce(np.minimum(logs, _MOST))))
+        for log in logs:
+            self.tell_one(float(log))
+
+    def tell_one(self, log: float) -> None:
+        """That of the next step."""
+        self._seen += 1
+        self._logs = float(np.logaddexp(self._logs, min(log, _MOST)))
 
     @property
     def log(self) -> float:
@@ -171,16 +175,16 @@ class Blocks:
     on N(ρ r', 1 − ρ²) of each canary but the first d, with the residual r' of the canary d before it."""
 
     RHO = (0.8, 0.99)
+    EVERY = 8  # steps, of which one is looked at
 
     def __init__(self, planned: int) -> None:
-        self._seldom = Seldom(planned)
+        self._seldom, self._waiting = Seldom(-(-planned // self.EVERY)), 0
 
     def tell(self, residuals: Scores) -> None:
         """The residuals of the next steps, [steps, canaries]."""
+        residuals, self._waiting = residuals[self._waiting :: self.EVERY], -(len(residuals) - self._waiting) % self.EVERY
         count = residuals.shape[1]
         distances = np.arange(1, count)
-        if not len(distances):
-            return
         spectrum = np.fft.rfft(residuals, 2 * count, axis=1)
         products = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, 1:count]
         sums = np.cumsum(np.square(residuals), axis=1)

@@ -87,7 +87,7 @@ class RunAudit:
     @property
     def violated(self) -> bool:
         """Whether the claim is refuted."""
-        return bool(self.found) or self.lower > self.claimed or self.ratio > 1
+        return bool(self.found) or self.lower > self.claimed
 
     @property
     def verdict(self) -> str:
@@ -180,7 +180,11 @@ def judge(
             f"{len(scores)} canaries, drawn {seen.drawn} times in {steps} steps, could not have told this noise from "
             f"any other: take {'more' if math.isinf(more) else f'about {more}'}, or wait for more steps."
         )
-    ratio = ratio_lower_bound(seen.product, seen.energy, seen.squares, seen.count, RATIO * alarm)
+    signal = seen.product, seen.energy, seen.squares, seen.count
+    ratio = ratio_lower_bound(*signal, RATIO * alarm)
+    # also where the price of so much noise has no lower bound; no alarm of its own, it includes that of the ratio
+    if not found and ratio_lower_bound(*signal, SUSPICION * alarm) > 1:
+        found = SUSPICIONS["scale"]
     least = None
     if rate is not None:
         least = clopper_pearson(seen.drawn, seen.chances, RATE * alarm)[0] if seen.drawn else 0.0

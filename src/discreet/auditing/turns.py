@@ -20,6 +20,7 @@ __all__ = ["Turns"]
 
 _BETS = np.array([0.05, 0.1, 0.2, 0.4, 0.8])
 _IMPOSSIBLE = 1e9
+_COMPARED, _EVERY = 24, 4  # canaries of a draw, and steps, that are compared with all before
 _ALIKE = 0.9  # how often a canary that was in an earlier draw is in this one, under the bet that draws come again
 
 
@@ -48,8 +49,11 @@ class Turns:
         self._earlier: list[NDArray[np.int64]] = []
         self._bets = np.zeros(2 * len(_BETS))
         passes = -(-planned // period)
-        self._again = Seldom(planned if period == 1 else max(1, passes - 1))
-        self._draws: list[NDArray[np.int64]] = []
+        self._again = Seldom(max(1, planned // _EVERY if period == 1 else passes - 1))
+        # of some canaries, of which some tens are in a draw: when each was drawn, and how many were
+        some = min(canaries, math.ceil(_COMPARED / rate))
+        self._steps_of: list[list[int]] = [[] for _ in range(some)]
+        self._sizes, self._step = np.zeros(0), 0
         self.drawn = self.chances = 0  # how often canaries were drawn, and how often they could have been
         self.impossible = False
 
@@ -58,7 +62,7 @@ class Turns:
         self.drawn += len(drawn)
         if self._rate < 1 or self._period == 1:
             self.chances = self._count * (step // self._period + 1)
-        if len(np.unique(drawn)) < len(drawn):
+        if len(set(drawn.tolist())) < len(drawn):
             self.impossible = True
         if self._period == 1:
             self._bet(len(drawn), self._count * self._rate, math.inf)
@@ -91,30 +95,31 @@ class Turns:
             self.impossible |= count > 0
             return
         more = 1 + _BETS * (count / mean - 1)
-        fewer = 1 - _BETS * (count - mean) / (most - mean) if mean < most < math.inf else np.ones_like(_BETS)
+        self.impossible |= count > most
+        fewer = 1 - _BETS * (min(count, most) - mean) / (most - mean) if mean < most < math.inf else np.ones(len(_BETS))
         self._bets += np.log(np.concatenate([more, fewer]))
 
     def _compare_draws(self, drawn: NDArray[np.int64]) -> None:
         """Whether a draw resembles an earlier one, which independent coins do not."""
         if not self._independent or not 0 < self._rate < 0.5:
             return
-        own = np.zeros(self._count, bool)
-        own[drawn] = True
-        q = self._rate
+        q, some = self._rate, len(self._steps_of)
         rare = q * (1 - _ALIKE) / (1 - q)  # of those that were not in it, so that the rate stays q
-        logs = [0.0]
-        for earlier in self._draws:
-            both = int(own[earlier].sum())
-            lost, came = len(earlier) - both, len(drawn) - both
-            neither = self._count - both - lost - came
-            logs.append(
-                both * math.log(_ALIKE / q)
-                + lost * math.log((1 - _ALIKE) / (1 - q))
-                + came * math.log(rare / q)
-                + neither * math.log((1 - rare) / (1 - q))
+        own, t = drawn[drawn < some].tolist(), self._step
+        if t and t % _EVERY == 0:
+            both, lost, came, neither = (
+                math.log(x / y) for x, y in ((_ALIKE, q), (1 - _ALIKE, 1 - q), (rare, q), (1 - rare, 1 - q))
             )
-        self._again.tell(np.array([log_mean(np.array(logs))]))
-        self._draws.append(drawn)
+            earlier = [step for canary in own for step in self._steps_of[canary]]
+            common = np.bincount(earlier, minlength=t) if earlier else np.zeros(t)
+            logs = common * (both - lost - came + neither) + self._sizes[:t] * (lost - neither)
+            self._again.tell_one(log_mean(logs) + len(own) * (came - neither) + some * neither)
+        for canary in own:
+            self._steps_of[canary].append(t)
+        if t == len(self._sizes):
+            self._sizes = np.concatenate([self._sizes, np.zeros(max(64, t))])
+        self._sizes[t] = len(own)
+        self._step += 1
 
     def _end_pass(self) -> None:
         """Whether a pass deals canaries as an earlier one did, which fresh bins do not."""
@@ -130,7 +135,7 @@ class Turns:
                         same * math.log(_ALIKE * bins)
                         + (int(judged.sum()) - same) * math.log((1 - _ALIKE) * bins / (bins - 1))
                     )
-                self._again.tell(np.array([log_mean(np.array(logs))]))
+                self._again.tell_one(log_mean(np.array(logs)))
             self._earlier.append(own)
         self._place[:] = -1
 
