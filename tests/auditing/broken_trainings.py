@@ -17,9 +17,8 @@ from discreet.training import make_private
 from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients.claims import Subscriber
 from discreet.training.gradients.uses import Use
-from discreet.training.noise import LambdaCGD
+from discreet.training.noise import LambdaCGD, lambda_cgd
 from discreet.training.noise import base as noise_base
-from discreet.training.noise import lambda_cgd
 from discreet.training.sampling import BallsInBins, poisson
 
 RECORDS, CANARIES = 400, 200
@@ -44,10 +43,12 @@ def train(
     made = torch.Generator().manual_seed(0)
     data = TensorDataset(torch.randn(records, 8, generator=made), torch.randint(0, 2, (records,), generator=made))
     asked: dict[str, Any] = {"noise_multiplier": 1.0, "epochs": 4, "loss_reduction": "mean", "rng": seed}
-    asked["audit"] = audit if audit is not None else GradientCanaries(CANARIES, every=10)
-    model, optimizer, loader = make_private(model, optimizer, DataLoader(data, batch_size=batch_size), **asked | options)
+    asked["audit"] = audit if audit is not None else GradientCanaries(CANARIES, every=10, report=None)
+    model, optimizer, loader = make_private(
+        model, optimizer, DataLoader(data, batch_size=batch_size), **asked | options
+    )
     if start is not None:
-        optimizer.privacy.load_state_dict(start)
+        optimizer.privacy.load_state_dict(*(start if isinstance(start, tuple) else (start,)))
     privacy = optimizer.privacy
     if not verified:
         privacy._run.clipped.subscribe(Subscriber())

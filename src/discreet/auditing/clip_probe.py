@@ -11,6 +11,7 @@ The clipped part is a unit vector times the layer's clip norm, and is taken away
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -64,13 +65,16 @@ class ClipProbe:
         place = self._place[id(use.target)]
         raw = 4 * (self._records + 1 + 10 * self._multiplier) * clip_norm
         with torch.no_grad():
-            made = self._like(use)
-            formed = None if made is None else made.formed()[0].double()
-            length = 0.0 if formed is None else float(formed.norm())
-            if made is None or formed is None or not 1e-12 < length < 1e12:
-                return None
-            made = _times(made, raw / length)
-        self._added = place, (formed / length), raw
+            try:  # what a rule saved of a call may have another form than one record's
+                made = self._like(use)
+                formed = made.formed()[0].double()
+                length = float(formed.norm())
+                made = _times(made, raw / length) if 1e-12 < length < 1e12 else None
+                if made is None or not math.isfinite(float(made.squared_norms().sum())):
+                    return None
+            except (RuntimeError, ValueError, IndexError, TypeError):
+                return None  # it is not among those that were asked
+        self._added = place, formed / length, raw
         return [made]
 
     def read(self, gradient: list[Tensor], step: Step) -> None:
@@ -86,16 +90,14 @@ class ClipProbe:
         part = self._shares[place] * step.sensitivity / step.divisor
         released -= (part * unit).to(released.dtype)
 
-    def _like(self, use: Use) -> Use | None:
+    def _like(self, use: Use) -> Use:
         """A made-up record's use of the same tensor, by the same rule."""
         if use.instances is not None:
             return replace(use, instances=self._normal(use.instances), bias=None, terms=None)
-        if use.gradients is None or use.bias is not None:
-            copy = replace(use, terms=None)
-            if copy.bias is None or copy.gradients is None:
-                return None
-            copy.without_bias()
-            use = copy
+        assert use.gradients is not None
+        use = replace(use, terms=None)
+        if use.bias is not None:
+            use.without_bias()
         return replace(use, activations=mapped(self._normal, use.activations), gradients=self._normal(use.gradients))
 
     def _normal(self, like: Any) -> Any:

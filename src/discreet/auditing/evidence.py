@@ -182,7 +182,10 @@ class Blocks:
 
     def tell(self, residuals: Scores) -> None:
         """The residuals of the next steps, [steps, canaries]."""
-        residuals, self._waiting = residuals[self._waiting :: self.EVERY], -(len(residuals) - self._waiting) % self.EVERY
+        residuals, self._waiting = (
+            residuals[self._waiting :: self.EVERY],
+            -(len(residuals) - self._waiting) % self.EVERY,
+        )
         count = residuals.shape[1]
         distances = np.arange(1, count)
         spectrum = np.fft.rfft(residuals, 2 * count, axis=1)
@@ -192,8 +195,7 @@ class Blocks:
         left = count - distances
         bets = np.concatenate(
             [
-                (own - (own - 2 * rho * products + rho**2 * other) / (1 - rho**2)) / 2
-                - left / 2 * math.log(1 - rho**2)
+                (own - (own - 2 * rho * products + rho**2 * other) / (1 - rho**2)) / 2 - left / 2 * math.log(1 - rho**2)
                 for rho in self.RHO
             ],
             axis=1,

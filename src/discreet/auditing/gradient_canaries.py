@@ -7,17 +7,16 @@ claim, exactly
 
 .. math:: x_{tk} = a_{tk} b_k + z_t\,(C^{-1} g)_{tk},
 
-for draws a, coins b, the noise multipliers z and the claimed matrix C; :math:`g` is standard normal. ``run_audit`` bounds
-from that. Where neighbours replace a record, the coin is a sign, and moves the sum by two.
+for draws a, coins b, the noise multipliers z and the claimed matrix C; :math:`g` is standard normal. ``run_audit``
+bounds from that. Where neighbours replace a record, the coin is a sign, and moves the sum by two.
 
 What these coordinates do not show is asked of the weights themselves: entries of every tensor must have at least the
-claimed noise, and now and then a made-up record of an enormous gradient in one layer, scaled from what the layer saves
-on its way, goes through the clipping of the batch, and must not be seen in the sum; its clipped part, which is known, is
-taken away again.
+claimed noise, and now and then a made-up record of an enormous gradient in one layer goes through the clipping of the
+batch and must not be seen in the sum (``clip_probe``); its clipped part, which is known, is taken away again.
 
-Guarantee of real records: unchanged. Coins, canaries and made-up records are independent of records, and what is told is
-a function of them and of releases; the draws of canaries are independent of those of records, or part of a draw whose
-public size counts them. The model is that of a run on so many more records of zero gradient.
+Guarantee of real records: unchanged. Coins, canaries and made-up records are independent of records, and what is told
+is a function of them and of releases; the draws of canaries are independent of those of records, or part of a draw
+whose public size counts them. The model is that of a run on so many more records of zero gradient.
 
 Decision 502.
 """
@@ -60,8 +59,8 @@ ENTRIES, TENSORS = 16, 32  # of the weights, whose noise is looked at
 LONGEST = 2048  # steps of a run with correlated noise, whose matrix is held
 DELTA = 1e-5
 REFUTED = (
-    "The run's own canaries refute what it claims: {found}. It stops here. What was charged stays charged, and what was "
-    "released may be less private than the plan says."
+    "The run's own canaries refute what it claims: {found}. It stops here. What was charged stays charged, and what "
+    "was released may be less private than the plan says."
 )
 
 
@@ -70,14 +69,15 @@ class GradientCanaries(Observer):
     """Canaries for ``make_private(..., audit=GradientCanaries(500))``; afterwards ``optimizer.privacy.audit``.
 
     Every ``every`` steps the evidence is looked at, which costs nothing of the confidence; with ``halt`` a run that
-    refutes its claim stops there. ``delta`` is that of the target, or 1e-5.
+    refutes its claim stops there. After the last step ``report`` is told, on the first rank. ``delta`` is that of the
+    target, or 1e-5.
 
     >>> from discreet.training import make_private
     >>> from torch.utils.data import DataLoader, TensorDataset
     >>> model = torch.nn.Linear(4, 1); optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> loader = DataLoader(TensorDataset(torch.zeros(50, 4), torch.zeros(50, 1)), batch_size=25)
     >>> model, optimizer, loader = make_private(model, optimizer, loader, noise_multiplier=1.0, epochs=1,
-    ...                                         loss_reduction="mean", audit=GradientCanaries(200, rng=1))
+    ...                                         loss_reduction="mean", audit=GradientCanaries(200, report=None, rng=1))
     >>> for x, y in loader:
     ...     optimizer.zero_grad(); torch.nn.functional.mse_loss(model(x), y).backward(); optimizer.step()
     >>> found = optimizer.privacy.audit
@@ -90,6 +90,7 @@ class GradientCanaries(Observer):
     confidence: float = 0.95
     every: int = 32
     halt: bool = True
+    report: Callable[[RunAudit | CannotJudge], object] | None = print
     rng: random.RngLike = None
 
     def __post_init__(self) -> None:
@@ -185,6 +186,7 @@ class Watched(PaidOnce, Observation):
         return np.sum(self._released, axis=0), self.inside.copy()
 
     @property
+    @one_at_a_time
     def audit(self) -> RunAudit:
         """What canaries say of the steps so far; it reads releases and coins, and costs nothing."""
         if not self._released:
@@ -217,6 +219,16 @@ class Watched(PaidOnce, Observation):
             scores=self._scores.copy(),
             inside=self.inside.copy(),
         )
+
+    def report(self) -> None:
+        """Tell what was found, or why nothing was: at the end of a run."""
+        if self.asked.report is None:
+            return
+        try:
+            found: RunAudit | CannotJudge = self.audit
+        except CannotJudge as reason:
+            found = reason
+        self.asked.report(found)
 
     def _look(self) -> None:
         """Judge what was noted since the last time."""

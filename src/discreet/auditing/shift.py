@@ -14,9 +14,9 @@ divided by :math:`\theta`.
 degrees of freedom and noncentrality :math:`\theta\|s\|`, the number :math:`L = \sup\{\theta: G_\theta(T) \le \alpha\}`
 exceeds :math:`A/\nu` with probability at most :math:`\alpha`, for every A, ν > 0 and M > 1.
 
-*Proof.* Conditionally on s, complete :math:`s/\|s\|` to an orthonormal basis; rotations leave independent normal numbers
-independent, so :math:`U \sim \mathcal N(A\|s\|, \nu^2)` and :math:`V \sim \nu^2\chi^2_{M-1}` are independent, and T, from
-which ν cancels, is noncentral t as stated. :math:`G_\theta(t)` is continuous and strictly increasing in θ, so
+*Proof.* Conditionally on s, complete :math:`s/\|s\|` to an orthonormal basis; rotations leave independent normal
+numbers independent, so :math:`U \sim \mathcal N(A\|s\|, \nu^2)` and :math:`V \sim \nu^2\chi^2_{M-1}` are independent,
+and T, from which ν cancels, is noncentral t as stated. :math:`G_\theta(t)` is continuous and strictly increasing in θ, so
 :math:`L > A/\nu` implies :math:`G_{A/\nu}(T) \le \alpha`. The probability of that is at most α, because
 :math:`G_{A/\nu}` is the survival function of T. It holds for every s, hence on average. ∎
 
@@ -39,7 +39,9 @@ from numpy.typing import NDArray
 
 __all__ = ["ratio_lower_bound", "tail_of_ratio"]
 
-_NODES = 400  # of a quadrature over the quantiles of chi-square: its error is below 1e-6, also for one degree of freedom
+_NODES = (
+    400  # of a quadrature over the quantiles of chi-square: its error is below 1e-6, also for one degree of freedom
+)
 
 
 @cache

@@ -61,6 +61,10 @@ class Observation(ABC):
         """A step was released: the canaries' tensor of it, and the gradient, divided. An observation that refutes the
         claim raises."""
 
+    def report(self) -> None:
+        """The last step of the plan was observed."""
+        return None
+
     @property
     @abstractmethod
     def audit(self) -> Any:

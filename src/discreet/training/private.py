@@ -48,7 +48,7 @@ with extra("torch"):
     from torch.optim import SGD, Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["make_private", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
+__all__ = ["count_canaries", "make_private", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -110,7 +110,8 @@ def make_private(
     Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
     ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge
     repeat it. With ``debug`` a refusal says where records meet, and the run counts as not private. ``audit``, as
-    ``discreet.auditing.GradientCanaries(500)``, adds canaries that bound epsilon from below: ``optimizer.privacy.audit``.
+    ``discreet.auditing.GradientCanaries(500)``, adds so many canaries, which count as records and bound epsilon from
+    below: ``optimizer.privacy.audit``.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -133,11 +134,8 @@ def make_private(
     ranks = Ranks.current(next((p.device for p in model.parameters()), "cpu"))
     with ranks.together():
         data = checked(loader)
-        canaries = count_canaries(audit)
-        if canaries and isinstance(sampler, Sampler):
-            sampler = sampler.with_canaries(canaries)
         plan = plan_for(
-            len(data.dataset) + canaries,  # type: ignore[arg-type]
+            len(data.dataset),  # type: ignore[arg-type]
             data.batch_size or 1,
             epsilon=epsilon,
             delta=delta,
@@ -151,6 +149,7 @@ def make_private(
             noise_schedule=noise_schedule,
             clip_schedule=clip_schedule,
             unit=unit,
+            canaries=count_canaries(audit),
         )
         told = label_of_charge(label, unverified, debug, what_is_verified_in_part(plan, check_speed(speed)))
     run, private = prepare(

@@ -292,6 +292,8 @@ class Run(PaidOnce):
         gradient = added()
         if self.observation is not None:
             self.observation.observe(step, canaries, gradient.pop(), gradient)
+            if self.steps == plan.steps and self.ranks.rank == 0:
+                self.observation.report()
         self._last = step, self._scales.values
         if plan.clipping.scale is not None:
             self._scales.undo(gradient)

@@ -6,6 +6,7 @@ that sum is clipped: a user moves a step by at most the clip norm, however many 
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -92,7 +93,8 @@ class PerUser(Sampler):
     def with_canaries(self, count: int) -> PerUser:
         """Each is a user of its own, of one record."""
         _check(self.users)
-        return replace(self, users=[*self.users, *(("canary", number) for number in range(count))])
+        names = [f"{self.name} of an audit: {secrets.token_hex(16)}" for _ in range(count)]  # nobody else's
+        return replace(self, users=[*self.users, *names], dataset_size=self.dataset_size + count)
 
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:
