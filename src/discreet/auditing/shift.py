@@ -16,7 +16,7 @@ exceeds :math:`A/\nu` with probability at most :math:`\alpha`, for every A, ν >
 
 *Proof.* Conditionally on s, complete :math:`s/\|s\|` to an orthonormal basis; rotations leave independent normal
 numbers independent, so :math:`U \sim \mathcal N(A\|s\|, \nu^2)` and :math:`V \sim \nu^2\chi^2_{M-1}` are independent,
-and T, from which ν cancels, is noncentral t as stated. :math:`G_\theta(t)` is continuous and strictly increasing in θ, so
+and T, from which ν cancels, is noncentral t as stated. :math:`G_\theta(t)` is continuous, strictly increasing in θ: so
 :math:`L > A/\nu` implies :math:`G_{A/\nu}(T) \le \alpha`. The probability of that is at most α, because
 :math:`G_{A/\nu}` is the survival function of T. It holds for every s, hence on average. ∎
 
