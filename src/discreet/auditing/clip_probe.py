@@ -69,8 +69,10 @@ class ClipProbe:
                 made = self._like(use)
                 formed = made.formed()[0].double()
                 length = float(formed.norm())
-                made = _times(made, raw / length) if 1e-12 < length < 1e12 else None
-                if made is None or not math.isfinite(float(made.squared_norms().sum())):
+                if not 1e-12 < length < 1e12:
+                    return None
+                made = _times(made, raw / length)
+                if not math.isfinite(float(made.squared_norms().sum())):
                     return None
             except (RuntimeError, ValueError, IndexError, TypeError):
                 return None  # it is not among those that were asked

@@ -119,7 +119,7 @@ def train(
     ):
         audits: list[Any] = []
         progress = "local" if local and not quiet else told or False
-        operation = _operation(model, records, asked, progress=progress, audit=_audit(audit, audits))
+        operation = _operation(model, records, asked, progress=progress, audit=_audit(audit, audits, seed))
         payer = Recorded(account)
         released = charged(operation, records, book=payer, label=f"training of {file.name}", rng=seed)
         torch.save(released.value.state_dict(), weights)
@@ -144,13 +144,13 @@ def _delta(asked: dict[str, dict[str, Any]]) -> float:
     return float(found) if isinstance(found, (int, float)) else 0.0
 
 
-def _audit(canaries: int | None, audits: list[Any]) -> Any:
+def _audit(canaries: int | None, audits: list[Any], seed: int | None) -> Any:
     """Canaries for the run, whose verdict comes to ``audits``."""
     if canaries is None:
         return None
     from discreet.auditing import GradientCanaries
 
-    return GradientCanaries(canaries, report=audits.append)
+    return GradientCanaries(canaries, report=audits.append, rng=seed)
 
 
 def _guarantee(operation: Training[torch.nn.Module], delta: float) -> str:

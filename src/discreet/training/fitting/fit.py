@@ -81,8 +81,8 @@ class Training(Generic[Model]):
         self._unverified, self._debug = unverified, debug
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.asked = options.get("epsilon"), self._delta
-        self._audit, sizes = audit, {"dataset_size": dataset_size, "canaries": count_canaries(audit)}
-        self.plan = plan_for(dataset_size, batch_size, **sizes, **options)
+        self._audit, canaries = audit, count_canaries(audit)
+        self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, canaries=canaries, **options)
         self.label = self.label_of_charge("private training")
 
     def label_of_charge(self, label: str) -> str:
