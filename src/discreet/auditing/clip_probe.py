@@ -11,7 +11,6 @@ The clipped part is a unit vector times the layer's clip norm, and is taken away
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -67,12 +66,16 @@ class ClipProbe:
         with torch.no_grad():
             try:  # what a rule saved of a call may have another form than one record's
                 made = self._like(use)
-                formed = made.formed()[0].double()
+                formed = made.formed().double().sum(0)
                 length = float(formed.norm())
                 if not 1e-12 < length < 1e12:
                     return None
                 made = _times(made, raw / length)
-                if not math.isfinite(float(made.squared_norms().sum())):
+                one = torch.ones(1, dtype=made.target.dtype, device=made.target.device)
+                added = made.weighted(one).view_as(formed).double() * (length / raw)
+                if made.squared_norms().shape != (1,) or not torch.allclose(
+                    added, formed, rtol=1e-3, atol=1e-4 * length
+                ):
                     return None
             except (RuntimeError, ValueError, IndexError, TypeError):
                 return None  # it is not among those that were asked
