@@ -1,5 +1,5 @@
 """Runs that carry canaries: is their bound valid, how near does it come, and what does it catch?
-``python -m experiments.audited_runs [--quick] [nulls | honest | tight | broken] [--runs N]``.
+``python -m experiments.audited_runs [--quick] [nulls | honest | tight | broken | picture] [--runs N]``.
 
 *nulls*: what a run releases along its canaries is simulated under its claim, for Poisson batches, bins and correlated
 noise: how often the bound on the noise, the bound on the rate or the evidence exceeds the claim (5 % at most).
@@ -27,7 +27,6 @@ LAWS: dict[str, Callable[[], dict[str, Any]]] = {
     "Poisson": dict,
     "Poisson, full batch": lambda: {"sampler": _sampler("Poisson", batch_size=600), "epochs": 12},
     "truncated Poisson": lambda: {"sampler": _sampler("TruncatedPoisson", batch_size=40, max_batch_size=90)},
-    "fixed size": lambda: {"sampler": "fixed-size"},
     "bins": lambda: {"sampler": "balls-in-bins"},
     "shuffled": lambda: {"sampler": "shuffled"},
     "kept bins": lambda: {"sampler": "kept-bins"},
@@ -198,11 +197,24 @@ def broken(runs: int) -> None:
         print(f"{name:<30} {caught} of {runs} stopped, after {steps:g} of 60 steps (median)", flush=True)
 
 
+def picture(runs: int) -> None:
+    """Draw the two trade-off curves of a run at epsilon = 4: ``docs/images/audited-run.png`` with ``--write``."""
+    from discreet.auditing import GradientCanaries
+    from tests.auditing.broken_trainings import train
+
+    asked: dict[str, Any] = {"noise_multiplier": None, "epsilon": 4.0, "delta": 1e-5, "epochs": 10, "seed": 1}
+    privacy, _ = train(audit=GradientCanaries(500, report=None, rng=1), records=10_000, batch_size=200, **asked)
+    target = _results.place_of("images", "audited-run.png")
+    privacy.audit.plot(target)
+    _results.tell(target)
+
+
 PARTS: dict[str, tuple[Callable[[int], None], int, int]] = {
     "nulls": (nulls, 10_000, 80),
     "honest": (honest, 1000, 14),
     "tight": (tight, 11, 1),
     "broken": (broken, 100, 2),
+    "picture": (picture, 1, 1),
 }
 
 

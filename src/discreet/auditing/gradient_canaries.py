@@ -15,8 +15,10 @@ claimed noise, and now and then a made-up record of an enormous gradient in one 
 batch and must not be seen in the sum (``clip_probe``); its clipped part, which is known, is taken away again.
 
 Guarantee of real records: unchanged. Coins, canaries and made-up records are independent of records, and what is told
-is a function of them and of releases; the draws of canaries are independent of those of records, or part of a draw
-whose public size counts them. The model is that of a run on so many more records of zero gradient.
+is a function of them, of releases and of the draws of canaries. These are independent of the draws of records where each
+record has coins of its own, and where batches are dealt without amplification the price holds for known places. Batches
+of a fixed size are refused: their canaries would tell how many records are in them, which the price takes as unknown.
+The model is that of a run on so many more records of zero gradient.
 
 Decision 502.
 """
@@ -203,8 +205,8 @@ class Watched(PaidOnce, Observation):
         def price(share: float, least: float | None) -> Any:
             of: Any = part if least is None or rate is None else replace(part, rate=min(1.0, least))  # type: ignore[type-var]
             # correlated noise is paid for at once
-            multipliers = self._multipliers if self._matrix is None else [self._multipliers[0]] * self.plan.steps
-            return self.plan.noise.event(of, [share * z for z in multipliers])
+            released = self._numbers if self._matrix is None else range(self.plan.steps)
+            return self.plan.noise.event(of, [share * self.plan.multiplier(number) for number in released])
 
         turns = self._processes["turns"]
         return judge(
@@ -321,12 +323,17 @@ def _turns_of(plan: Plan, count: int) -> Turns:
     """The claimed law by which canaries are drawn."""
     sampler: Sampler = getattr(plan.sampler, "_law", plan.sampler)
     part = plan.participation
+    if isinstance(sampler, FixedSize):
+        raise ValueError(
+            "audit is given, but batches are of a fixed size: how many canaries one holds would tell how many records "
+            "it holds, and the price is amplified by not knowing that. Use Poisson batches or bins, or leave audit out."
+        )
     return Turns(
         count,
         plan.steps,
         rate=float(getattr(part, "rate", 1.0)),
         period=part.period,
         kept=bool(part.keeps_place),
-        independent=not isinstance(sampler, (FixedSize, Shuffled)),
+        independent=not isinstance(sampler, Shuffled),
         dealt=(sampler.batch_size, sampler.dataset_size) if isinstance(sampler, Shuffled) else None,
     )
