@@ -194,3 +194,33 @@ def test_what_the_search_of_ten_thousand_found(name, data):
     with pytest.raises(ValueError, match=r"must|but|2D array"):
         book.release(operation, data)
     assert len(book.entries()) == 1
+
+
+TEXT, SQUARE = np.array(["a", "b", "c", "d"]), np.ones((4, 2))
+SCORES = dp.mechanisms.GeneralizedExponential(sensitivities=(1.0,) * 4, epsilon=0.1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "data"),
+    [
+        (dp.mechanisms.StabilityHistogram(epsilon=0.1, delta=1e-9, width=1.0), pd.Series(["a", "b"])),
+        (dp.mechanisms.StabilityHistogram(epsilon=0.1, delta=1e-9), SQUARE),
+        (StableMode(epsilon=0.1, delta=1e-9), SQUARE),
+        (dp.mechanisms.AboveThreshold(threshold=1.0, epsilon=0.1), TEXT),
+        (dp.mechanisms.AboveThreshold(threshold=1.0, epsilon=0.1), np.array(3.0)),
+        (dp.mechanisms.SparseVector(threshold=1.0, epsilon=0.1, max_positives=1), SQUARE),
+        (SCORES, TEXT),
+        (SCORES, SQUARE),
+        (SCORES, 5),
+        (dp.workloads.Query(workload=dp.workloads.Prefix(4), epsilon=0.1), None),
+        (dp.workloads.Measure(strategy=dp.workloads.identity(4), epsilon=0.1), 5),
+        (dp.workloads.Adaptive(workload=dp.workloads.Prefix(4), epsilon=0.1), pd.Series(["a"] * 4)),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_what_a_release_would_refuse_is_refused_with_nothing_charged(operation, data):
+    """Each was charged, and then failed on what its type or shape told."""
+    book = dp.Ledger("sqlite://").open("book", epsilon=10.0, delta=1e-3)
+    with pytest.raises(ValueError, match=r"must|has shape"):
+        book.release(operation, data)
+    assert book.spent().epsilon == 0

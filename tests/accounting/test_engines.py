@@ -16,6 +16,7 @@ from discreet.accounting.neighbours import resolve
 from discreet.accounting.pld.atoms import Atoms
 from discreet.accounting.pld.bounded_range import BoundedRange
 from discreet.accounting.pld.composition import PLD, _contour
+from discreet.accounting.pld.contour import Line
 from discreet.accounting.pld.convolution import Composition
 from discreet.accounting.pld.discounting import Discounted
 from discreet.accounting.pld.grid import LossGrid
@@ -23,7 +24,9 @@ from discreet.accounting.pld.lattice import lower, upper
 from discreet.accounting.pld.pairs import GaussianShift, LaplaceShift, reverse
 from discreet.accounting.pld.replaced import ReplaceSampledGaussian
 from discreet.accounting.pld.sampling import Sampled, Supremum, Symmetric
+from discreet.accounting.pld.tilts import APART, Tilts
 from discreet.adjacency import Adjacency
+from discreet.errors import NotCertified
 
 PAIRS = {
     "gaussian": GaussianShift(0.7),
@@ -264,3 +267,74 @@ def test_a_contour_holds_sampled_gaussians_of_one_direction_only():
     forward = Sampled(0.1, GaussianShift(1.0))
     assert _contour(((forward, 3), (reverse(forward), 3)), 0.0) is None
     assert all(_contour(((pair, 3),), 0.0) is not None for pair in (forward, reverse(forward)))
+
+
+def ask_curve(account, stop=40.0):
+    return [account.epsilon(float(delta)) for delta in np.exp(-np.arange(0.5, stop, 0.5))]
+
+
+def test_a_curve_of_eighty_points_is_asked_of_a_dozen_lines():
+    """The best of several runs asks its run for a whole curve: a line for each of eighty points took seconds."""
+    account = PLD(
+        resolve(ev.PoissonSampled(rate=0.3, event=ev.Gaussian(noise_multiplier=1.0)) * 30, Adjacency.ADD_REMOVE)
+    )
+    ask_curve(account)
+    lines = [contour._lines for contour, _ in account._directions]
+    assert all(10 < len(each) < 20 for each in lines)
+
+
+def test_a_line_that_refuses_is_asked_once(monkeypatch):
+    """Each refusal cost as much as an answer, and was forgotten: one of them before each answer of the lattice."""
+    made = []
+    make = Line._make_nodes
+    monkeypatch.setattr(Line, "_make_nodes", lambda line: made.append(line.c) or make(line))
+    run = ev.PoissonSampled(rate=0.999999999, event=ev.GDP(mu=1.78)) * 3
+    account = PLD(resolve(run, Adjacency.ADD_REMOVE))
+    ask_curve(account, stop=10.0)
+    refused = [c for contour, _ in account._directions for c in contour._lines
+               if isinstance(contour._lines[c]._nodes_or_refusal, NotCertified)]  # fmt: skip
+    assert refused
+    assert len(made) == len(set(made)) * 2  # once for each direction
+
+
+def test_losses_that_end_are_composed_once_for_a_whole_curve():
+    """A lattice for every three decades of delta took seconds, where none of them depends on where tails are cut."""
+    run = ev.DiscreteLaplace(scale=2.0) * 7 + ev.PureDP(epsilon=0.1)
+    (_, lattice), *_ = PLD(resolve(run, Adjacency.ADD_REMOVE))._directions
+    for delta in np.exp(-np.arange(0.5, 40.0, 0.5)):
+        lattice.epsilon_upper(float(delta))
+    (composition,) = lattice._made.values()
+    assert len(composition._windows) < 20
+
+
+@pytest.mark.parametrize("log_delta", [-0.01, -1.0, -1.6, -4.4, -13.5, -37.4, -100.0, -500.0])
+@pytest.mark.parametrize(
+    "event",
+    [
+        ev.PoissonSampled(rate=0.1, event=ev.Gaussian(noise_multiplier=0.8)) * 100,
+        ev.Gaussian(noise_multiplier=1.0) + ev.Laplace(noise_multiplier=2.0),
+    ],
+    ids=["sampled", "beside a Laplace answer"],
+)
+def test_a_shared_line_is_as_sharp_as_one_of_its_own(event, log_delta):
+    """At most a few times wider than the interval of the line that is best for this delta alone."""
+    contour = PLD(resolve(event, Adjacency.ADD_REMOVE))._directions[0][0]
+    delta = math.exp(log_delta)
+    low, high = contour.epsilon_bounds(delta)
+    assert low <= high <= low + 1e-9 * (1 + low)
+
+
+def test_tilts_are_shared_within_a_factor_of_delta():
+    """However the question is put, the tilt serves a delta within e^1.5 of what is asked, and its grid."""
+    calls = []
+
+    def saddle(c):  # of a Gaussian
+        calls.append(c)
+        return c - 0.5, -c * c / 2
+
+    tilts = Tilts(saddle, -12, 14)
+    for log_delta in np.linspace(-3.0, -700.0, 300):
+        epsilon = math.sqrt(-2 * log_delta) - 0.5
+        for c in (tilts.tilt(log_delta=log_delta), tilts.tilt(epsilon=epsilon)):
+            assert abs(-c * c / 2 - log_delta) <= APART / 2 + 2 * abs(log_delta) * 2 / 256
+    assert len(calls) == len(set(calls))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+import random
+from fractions import Fraction
 
 import pytest
 
 import discreet as dp
 from discreet import events as ev
+from discreet.accounting.binomial import binomial_tail
 from discreet.accounting.neighbours import for_group, resolve
+from discreet.accounting.outward import FLOOR
 from discreet.adjacency import Adjacency
 
 REPLACE = "replace"
@@ -137,6 +141,21 @@ def test_the_probability_of_an_overflow_is_not_below_the_truth_for_many_records(
         rate=rate, max_batch_size=size, dataset_size=records, event=ev.Gaussian(noise_multiplier=1)
     )
     assert overflow <= resolve(step, Adjacency.ADD_REMOVE).slack <= overflow * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_chance_of_a_large_count_is_that_of_the_sum_of_its_terms(seed):
+    """Against sums of exact fractions: above them, within a millionth; one where the count is no more than usual."""
+    rng = random.Random(seed)
+    trials = rng.choice((1, 2, 5, 30, 200))
+    rate = rng.choice((rng.random(), 10.0 ** rng.uniform(-12, 0), 1 - 2.0**-40))
+    least = min(trials, int(trials * rate) + 1 + int(rng.expovariate(0.3)))
+    p = Fraction(rate)
+    truth = sum(math.comb(trials, j) * p**j * (1 - p) ** (trials - j) for j in range(least, trials + 1))
+    floor = Fraction(FLOOR)
+    assert truth <= Fraction(binomial_tail(least, trials, rate)) <= truth * Fraction(1 + 1e-6) + 2 * floor
+    assert binomial_tail(int(p * trials), trials, rate) == 1.0
+    assert binomial_tail(trials + 1, trials, rate) == 0.0
 
 
 def test_groups_of_records():

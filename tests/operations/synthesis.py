@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.schema import Bounded, Categories, Declaration, Schema
-from discreet.synthesis import PrivateBins, TableSynthesizer
+from discreet.synthesis import CellVariations, Evolve, PrivateBins, TableSynthesizer
 from tests.operations.contract import Case, Worst
 from tests.operations.linear import spied_columns
 
@@ -36,7 +36,31 @@ def published(model: Any) -> tuple[Any, ...]:
     return model.domain, model.tree.cliques, list(model.tables), model.statement
 
 
+def evolved(population: Any) -> tuple[Any, ...]:
+    return population.candidates, population.classes, population.votes
+
+
+def votes_of(facts: Any) -> Any:
+    return Evolve(CellVariations(facts), epsilon=1.0, delta=1e-6, rounds=2, candidates=4, threshold=0.0).operation()
+
+
 OPERATIONS = [
+    Case(
+        "EvolveFit",
+        lambda: Evolve(
+            CellVariations(Declaration(FACTS, unit="who"), bins=3, target="sick"),
+            epsilon=1.0,
+            delta=1e-6,
+            rounds=3,
+            candidates=12,
+        ).operation(),
+        COLUMNS,
+        FEWER,
+        spy=spied_columns,
+        sized=True,
+        result=evolved,
+        worst=Worst(FEW, LESS, lambda: votes_of(SMALL), trials=400, read=lambda population: population.votes),
+    ),
     Case(
         "SynthesisFit",
         lambda: TableSynthesizer(1.0, 1e-6, bins=3).operation(FACTS),

@@ -21,13 +21,13 @@ from discreet.pate.discriminators import TeacherDiscriminators  # noqa: E402
 from discreet.pate.g_pate import GPATE  # noqa: E402
 from discreet.pate.generating import GeneratorFit  # noqa: E402
 from discreet.pate.gnmax_cost import _gaps, divergence  # noqa: E402
-from discreet.pate.layouts import Images, TableLayout  # noqa: E402
 from discreet.pate.networks import NetworkClassifier  # noqa: E402
 from discreet.pate.tabular import _scores  # noqa: E402
 from discreet.pate.voting import Teachers, _with_seed  # noqa: E402
 from discreet.random import Streams, seeded  # noqa: E402
 from discreet.schema import Categories, Declaration, Schema  # noqa: E402
 from discreet.synthesis.domain import Domain  # noqa: E402
+from discreet.synthesis.layouts import Images, TableLayout  # noqa: E402
 from tests.frozen import unfrozen  # noqa: E402
 
 QUERIES = np.arange(8.0).reshape(4, 2)

@@ -14,11 +14,11 @@ from discreet.mechanisms.budget import Budget
 from discreet.pate import GPATE, PATEGAN, Images
 from discreet.pate.ballots import Ballots
 from discreet.pate.discriminators import Parts, TeacherDiscriminators
-from discreet.pate.layouts import TableLayout
 from discreet.random import seeded
 from discreet.release import charged
 from discreet.synthesis import PrivateBins
 from discreet.synthesis.domain import Domain
+from discreet.synthesis.layouts import TableLayout
 from tests.pate.generated import FACTS, IMAGES, KINDS, PICTURES, SMALL, TABLE, fewer, made
 
 

@@ -18,9 +18,9 @@ from discreet.pate.sanitised import CostFigure, SanitisedCost
 if TYPE_CHECKING:
     from discreet.pate.classifier import PATEClassifier
     from discreet.pate.g_pate import GPATE
-    from discreet.pate.layouts import Images
     from discreet.pate.pate_gan import PATEGAN
     from discreet.pate.voting import Teachers, count_votes
+    from discreet.synthesis.layouts import Images
 
 __all__ = [
     "GPATE",
@@ -42,16 +42,16 @@ __all__ = [
 ]
 
 _LAZY = {  # they need an extra
-    "GPATE": "g_pate",
-    "Images": "layouts",
-    "PATEClassifier": "classifier",
-    "PATEGAN": "pate_gan",
-    "Teachers": "voting",
-    "count_votes": "voting",
+    "GPATE": "pate.g_pate",
+    "Images": "synthesis.layouts",
+    "PATEClassifier": "pate.classifier",
+    "PATEGAN": "pate.pate_gan",
+    "Teachers": "pate.voting",
+    "count_votes": "pate.voting",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'discreet.pate' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"discreet.pate.{_LAZY[name]}"), name)
+    return getattr(importlib.import_module(f"discreet.{_LAZY[name]}"), name)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import choice, extra, number, positive, whole
 from discreet.pate.generating import GeneratorTraining, TeacherGenerator
-from discreet.pate.layouts import RecordLayout, learnt_width
+from discreet.synthesis.layouts import RecordLayout, learnt_width
 
 with extra("torch"):
     import torch
@@ -33,7 +33,7 @@ class GPATE(TeacherGenerator):
 
     Reference: Long et al. (2021), "G-PATE", arXiv:1906.09338.
 
-    >>> from discreet.pate.layouts import Images
+    >>> from discreet.synthesis.layouts import Images
     >>> pictures = np.tile([[[0, 255], [255, 0]]], (60, 1, 1))
     >>> made = GPATE(epsilon=1.0, delta=1e-6, n_teachers=5, steps=3, projections=2).fit(
     ...     pictures, schema=Images(shape=(2, 2), bounds=(0, 255)), rng=1

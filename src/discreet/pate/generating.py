@@ -21,11 +21,11 @@ from discreet.mechanisms.budget import Budget
 from discreet.pate.ballots import Ballots
 from discreet.pate.discriminators import Parts, TeacherDiscriminators
 from discreet.pate.generators import Generator, GeneratorModel, chance_of
-from discreet.pate.layouts import Images, RecordLayout, Rows, TableLayout
 from discreet.random import RngLike, Streams
 from discreet.release import ONE_RECORD, Chargeable, Release, charged, unit_name
 from discreet.schema import Declaration, Schema, as_declaration
 from discreet.synthesis.domain import Domain
+from discreet.synthesis.layouts import Images, RecordLayout, Rows, TableLayout
 from discreet.synthesis.learning import Progress
 
 with extra("torch"):

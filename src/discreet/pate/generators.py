@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import extra, whole
-from discreet.pate.layouts import RecordLayout, learnt_width
 from discreet.random import Rng, RngLike, as_rng
+from discreet.synthesis.layouts import RecordLayout, learnt_width
 
 with extra("torch"):
     import torch

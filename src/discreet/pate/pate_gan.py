@@ -10,7 +10,7 @@ import numpy as np
 from discreet.errors import choice, extra, whole
 from discreet.pate.discriminators import cross_with_class, crossed_width
 from discreet.pate.generating import GeneratorTraining, TeacherGenerator
-from discreet.pate.layouts import RecordLayout
+from discreet.synthesis.layouts import RecordLayout
 
 with extra("torch"):
     import torch

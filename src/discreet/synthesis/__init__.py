@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.synthesis.domain import Domain, PrivateBins
+    from discreet.synthesis.evolve import Evolve
+    from discreet.synthesis.layouts import Images
     from discreet.synthesis.linear_queries import SyntheticCounts
     from discreet.synthesis.model import Model
     from discreet.synthesis.mwem import MWEM
@@ -25,29 +27,50 @@ if TYPE_CHECKING:
     from discreet.synthesis.saved import load
     from discreet.synthesis.small_db import SmallDB
     from discreet.synthesis.table_synthesizer import TableSynthesizer
+    from discreet.synthesis.variations import LayoutVariations, Variations
+    from discreet.synthesis.variations_images import ImageVariations
+    from discreet.synthesis.variations_strokes import StrokeVariations
+    from discreet.synthesis.variations_table import CellVariations
+    from discreet.synthesis.variations_text import TextVariations
 
 _LAZY = {
+    "CellVariations": "variations_table",
     "Domain": "domain",
-    "MWEM": "mwem",
+    "Evolve": "evolve",
+    "Images": "layouts",
+    "ImageVariations": "variations_images",
+    "LayoutVariations": "variations",
     "Model": "model",
+    "MWEM": "mwem",
     "PrivateBins": "domain",
     "QualityCheck": "quality_check",
     "SmallDB": "small_db",
+    "StrokeVariations": "variations_strokes",
     "SyntheticCounts": "linear_queries",
     "TableSynthesizer": "table_synthesizer",
+    "TextVariations": "variations_text",
+    "Variations": "variations",
     "load": "saved",
     "quality": "quality_facts",
 }
 
 __all__ = [
     "MWEM",
+    "CellVariations",
     "Domain",
+    "Evolve",
+    "ImageVariations",
+    "Images",
+    "LayoutVariations",
     "Model",
     "PrivateBins",
     "QualityCheck",
     "SmallDB",
+    "StrokeVariations",
     "SyntheticCounts",
     "TableSynthesizer",
+    "TextVariations",
+    "Variations",
     "load",
     "quality",
 ]

@@ -18,7 +18,7 @@ itself, and none causes an error. Dates are numbers of days here (``dates``).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -221,6 +221,10 @@ class Domain:
         """Whether a column has a cell, its last, for missing entries."""
         column = self.declaration.schema[name]
         return isinstance(column, Bounded) and _may_miss(column)
+
+    def whole_among(self, names: Iterable[str]) -> list[str]:
+        """Those of the columns that are numbers without decimals."""
+        return [n for n in names if self.is_bounded(n) and self.is_whole(n) and n not in self.dates]
 
     def is_whole(self, name: str) -> bool:
         """Whether a bounded column is of whole numbers, days among them."""

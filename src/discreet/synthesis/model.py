@@ -69,8 +69,7 @@ class Model:
         values, domain = self.domain.values(codes, source, within), self.domain
         columns = {n: values[n] for n in sorted(values, key=lambda n: self.order.index(n) if n in self.order else -1)}
         dates = [n for n in values if n in domain.dates and n not in domain.texts]
-        whole_ones = [n for n in values if domain.is_bounded(n) and domain.is_whole(n) and n not in domain.dates]
-        return as_frame(self.kind, columns, whole_ones, dates)
+        return as_frame(self.kind, columns, domain.whole_among(values), dates)
 
     def _given(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
         """The tables of the records that are as asked, and the ranges of numbers within their cells."""

@@ -33,9 +33,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from scipy.stats import binom
-
 from discreet import events as ev
+from discreet.accounting.binomial import binomial_tail
 from discreet.accounting.facts import LARGEST_MU, Facts, computable, register, stated_mu
 from discreet.accounting.neighbours import refusal, resolve
 from discreet.accounting.outward import SMALLEST, product, times
@@ -107,10 +106,8 @@ def _overflow(event: ev.TruncatedPoissonSampled) -> float:
     if event.rate == 0 or event.max_batch_size > event.dataset_size:
         return 0.0
     if event.dataset_size > 1 << 50:
-        return 1.0  # beyond what the tail is computed for
-    trials = event.dataset_size  # scipy's tail loses about as much as their root, times 1e-16 and times how far out
-    up = 1 + 1e-9 + 3e-14 * math.sqrt(trials) + 1e-21 * trials
-    return max(float(binom.sf(event.max_batch_size, event.dataset_size + 1, event.rate)) * up, SMALLEST)
+        return 1.0  # beyond what floats can tell apart
+    return binomial_tail(event.max_batch_size + 1, event.dataset_size + 1, event.rate)
 
 
 def _merge_samples(event: ev.PoissonSampled) -> ev.PoissonSampled:

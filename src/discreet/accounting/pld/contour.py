@@ -27,8 +27,9 @@ Reference for dominating pairs and composition: Zhu, Dong and Wang (2022), Theor
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -37,11 +38,14 @@ from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.outward import FLOOR
 from discreet.accounting.pld.mixtures import Mixtures, Rule
 from discreet.accounting.pld.stopping import Stop
+from discreet.accounting.pld.tilts import Tilts
 from discreet.accounting.pld.transforms import Transform
 from discreet.errors import NotCertified
 
 __all__ = ["Contour", "Interval"]
 
+
+Nodes: TypeAlias = tuple[Array, Array, Array]
 
 _UNIT = 2.0**-53
 _MANY = 20  # distinct mixtures, above which six digits of delta have to do instead of ten
@@ -57,6 +61,7 @@ class Contour:
     mu: float
     closed: tuple[tuple[Transform, int], ...]
     infinity: float  # probability of an infinite loss; the transforms are of the finite part
+    _lines: dict[float, Line] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def repetitions(self) -> float:
@@ -110,22 +115,21 @@ class Contour:
         curvature = variance + 1 / c**2 + 1 / (c + 1) ** 2
         return epsilon, k - c * epsilon - math.log(c) - math.log1p(c) - math.log(2 * math.pi * curvature) / 2
 
+    @cached_property
+    def _tilts(self) -> Tilts:
+        return Tilts(self._saddle, -12, 14)
+
     def _line(self, *, epsilon: float | None = None, log_delta: float = 0.0) -> Line:
-        """The line that is steepest for the given epsilon or delta. Any other would be valid, only less sharp."""
-        low, high = -12.0, 14.0  # of log c
-        while high - low > 0.01:
-            middle = (low + high) / 2
-            try:
-                at = self._saddle(math.exp(middle))
-                short = at[1] > log_delta if epsilon is None else at[0] < epsilon
-            except NotCertified:
-                short = False  # too far right for the quadrature
-            low, high = (middle, high) if short else (low, middle)
-        c = math.exp(low)
-        if self.cumulants(c)[2] < 1e-200:
-            raise NotCertified("the losses are too small for the contour.")
-        centre, depth = self._saddle(c)
-        return Line(self, c, centre, min(depth, -1e-3))
+        """The line that is steepest, or nearly, for the given epsilon or delta. Any other would be valid, only less
+        sharp.
+        """
+        c = self._tilts.tilt(epsilon=epsilon, log_delta=log_delta)
+        if c not in self._lines:
+            if self.cumulants(c)[2] < 1e-200:
+                raise NotCertified("the losses are too small for the contour.")
+            centre, depth = self._saddle(c)
+            self._lines[c] = Line(self, c, centre, min(depth, -1e-3))
+        return self._lines[c]
 
     def delta_bounds(self, epsilon: float) -> Interval:
         """Certified bounds on delta(epsilon), epsilon ≥ 0."""
@@ -203,9 +207,22 @@ class Line:
         goal = -(parts.digits + k - self.c * self.centre - self.log_delta)
         return Stop(parts.pieces(), parts.mu, self.c, self.step, variance, goal, parts.digits, parts.repetitions)
 
-    @cached_property
-    def _nodes(self) -> tuple[Array, Array, Array]:
+    @property
+    def _nodes(self) -> Nodes:
         """z, K(z) and a bound on the error of K at every node."""
+        if isinstance(self._nodes_or_refusal, NotCertified):
+            raise self._nodes_or_refusal.with_traceback(None)
+        return self._nodes_or_refusal
+
+    @cached_property
+    def _nodes_or_refusal(self) -> Nodes | NotCertified:
+        """A refusal is remembered too: it costs as much as an answer, and is asked for as often."""
+        try:
+            return self._make_nodes()
+        except NotCertified as refusal:
+            return refusal
+
+    def _make_nodes(self) -> Nodes:
         count = int(self._stop.height / self.step) + 2
         if count > _MAX_TERMS:
             raise NotCertified(f"the contour needs {count} terms.")

@@ -20,6 +20,7 @@ from discreet.accounting.arrays import Array, Interval
 from discreet.accounting.outward import FLOOR, times
 from discreet.accounting.pld.discounting import Discounted
 from discreet.accounting.pld.lattice import Lattice
+from discreet.accounting.pld.tilts import Tilts
 from discreet.accounting.views import solve_epsilon
 from discreet.errors import NotCertified
 
@@ -44,7 +45,7 @@ class Composition:
     """Lattice laws with one step, composed."""
 
     laws: list[tuple[Lattice, int]]
-    _windows: dict[int, Window] = field(default_factory=dict, compare=False, repr=False)
+    _windows: dict[float, Window] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def step(self) -> float:
@@ -99,17 +100,16 @@ class Composition:
         log_delta = self.log_m_upper(c) - c * epsilon - math.log(c) - math.log1p(c)
         return epsilon, log_delta - math.log(2 * math.pi * curvature) / 2
 
+    @cached_property
+    def _tilts(self) -> Tilts:
+        return Tilts(self._saddle, -12, 12)
+
     def _window(self, *, epsilon: float | None = None, log_delta: float = 0.0) -> Window:
-        """A tilt that suits the question, from a fixed set so that transforms are reused."""
-        low, high = -12 * 4, 12 * 4  # quarters of log c
-        while high - low > 1:
-            middle = (low + high) // 2
-            at = self._saddle(math.exp(middle / 4))
-            short = at[1] > log_delta if epsilon is None else at[0] < epsilon
-            low, high = (middle, high) if short else (low, middle)
-        if low not in self._windows:
-            self._windows[low] = Window(self, math.exp(low / 4))
-        return self._windows[low]
+        """The window whose tilt suits the question."""
+        c = self._tilts.tilt(epsilon=epsilon, log_delta=log_delta)
+        if c not in self._windows:
+            self._windows[c] = Window(self, c)
+        return self._windows[c]
 
     def delta(self, epsilon: float) -> Interval:
         """Bounds on this composition's delta(epsilon)."""
@@ -250,11 +250,12 @@ def _power(transform: Array, count: int) -> Array:
 
 def _transform(law: Lattice, c: float, size: int) -> tuple[Array, int, float]:
     """Fourier transform of the tilted law around its mean index, and what its weights may be wrong by altogether."""
-    with np.errstate(divide="ignore", under="ignore"):
-        exponent, scale = c * law.losses, log_sum(law, c)
-        weights = np.exp(exponent + np.log(law.masses) - scale)
+    exponent, scale = c * law.losses, log_sum(law, c)
+    with np.errstate(under="ignore"):
+        logs = exponent + law.log_masses - scale
+        weights = np.exp(logs)
     centre = round(float(weights @ np.arange(len(weights))))
     folded = np.bincount((np.arange(len(weights)) - centre) % size, weights=weights, minlength=size)
     # exp loses digits in proportion to the numbers whose sum it is given; log mass is that sum less the others
-    lost = _UNIT * float(weights @ (8 + 3 * np.abs(exponent) + 2 * abs(scale) - np.log(np.maximum(weights, 1e-300))))
+    lost = _UNIT * float(weights @ (8 + 3 * np.abs(exponent) + 2 * abs(scale) - np.maximum(logs, -700.0)))
     return fft.rfft(folded), centre, lost

@@ -39,7 +39,8 @@ class LossGrid:
     """One direction of a composition, as pairs with repetitions."""
 
     parts: tuple[tuple[Pair, int], ...]
-    _made: dict[tuple[Version, float, int], Composition] = field(default_factory=dict, compare=False, repr=False)
+    _made: dict[tuple[Version, float, float], Composition] = field(default_factory=dict, compare=False, repr=False)
+    _steps: dict[float, float] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self._total > MOST_REPETITIONS:
@@ -56,6 +57,11 @@ class LossGrid:
 
     def step(self, tail: float = 1e-30) -> float:
         """Fine enough that the lattice adds a hundred-thousandth of the losses' own variance, if memory allows."""
+        if tail not in self._steps:
+            self._steps[tail] = self._finest(tail)
+        return self._steps[tail]
+
+    def _finest(self, tail: float) -> float:
         variance = reach = atom = size = 0.0
         for pair, count in self.parts:
             spread, low, high = _extent(pair, tail / self._total)
@@ -76,15 +82,21 @@ class LossGrid:
 
     def _ask(self, version: Version, tail: float, question: Callable[[Composition], T]) -> T:
         """Put a question to the composition, on a coarser lattice where the fine one does not fit in memory."""
+        cut = tail if self._is_cut(tail) else 0.0
         for coarser in (1, 4, 16):
-            key = (version, tail, coarser)
+            step = self.step(tail) * coarser
+            key = (version, step, cut)
             if key not in self._made:
-                self._made[key] = Composition(self._laws(version, self.step(tail) * coarser, tail))
+                self._made[key] = Composition(self._laws(version, step, tail))
             try:
                 return question(self._made[key])
             except NotCertified as error:
                 reason = error
         raise reason
+
+    def _is_cut(self, tail: float) -> bool:
+        """Whether lattices depend on where tails are cut; those of losses that end do not."""
+        return any(pair.highest == math.inf or pair.sharpened(tail) is not pair for pair, _ in self.parts)
 
     @property
     def _alone(self) -> Pair | None:

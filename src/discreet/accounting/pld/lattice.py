@@ -51,10 +51,16 @@ class Lattice:
         return self.step * (self.first + np.arange(len(self.masses)))
 
     @cached_property
+    def log_masses(self) -> Array:
+        """Logarithms of the masses: asked for at every order of a curve, and at every tilt."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.masses))
+
+    @cached_property
     def logarithms(self) -> tuple[Array, Array]:
-        """The points that have mass, and its logarithm: asked for at every order of a curve."""
+        """The points that have mass, and its logarithm."""
         some = self.masses > 0
-        return self.losses[some], np.log(self.masses[some])
+        return self.losses[some], self.log_masses[some]
 
     @cached_property
     def blocks(self) -> tuple[Array, Array]:

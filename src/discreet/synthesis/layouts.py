@@ -56,7 +56,7 @@ class RecordLayout(Protocol):
 
     @property
     def unit(self) -> str | None:
-        """Whom a row is all of, where that is enforced."""
+        """The privacy unit a row stands for, if it is enforced."""
         ...
 
     def prepare(self, data: Any) -> Callable[[], Rows]:
@@ -95,14 +95,14 @@ class TableLayout:
     even = False
 
     @property
-    def _order(self) -> list[int]:
+    def order(self) -> list[int]:
         """Where the column of each group stands in the domain."""
         return sorted(range(len(self.domain.names)), key=lambda place: self.domain.names[place] == self.target)
 
     @property
     def groups(self) -> tuple[int, ...]:
         """A group for each column, with an entry a cell."""
-        return tuple(self.domain.sizes[place] for place in self._order)
+        return tuple(self.domain.sizes[place] for place in self.order)
 
     @property
     def classes(self) -> int:
@@ -120,7 +120,7 @@ class TableLayout:
         read = self.domain.encoder.prepare(data)
 
         def rows() -> Rows:
-            codes = self.domain.codes(read())[self._order]
+            codes = self.domain.codes(read())[self.order]
             parts = [np.eye(size, dtype=np.float32)[code] for size, code in zip(self.groups, codes, strict=True)]
             return np.concatenate(parts, axis=1)
 
@@ -134,8 +134,9 @@ class TableLayout:
         """A frame; a number is drawn evenly from its bin."""
         ends = np.cumsum(self.groups)[:-1]
         codes = np.empty((len(self.groups), len(rows)), np.int32)
-        codes[self._order] = [part.argmax(axis=1) for part in np.split(rows, ends, axis=1)]
-        return as_frame(self.kind, self.domain.values(codes, rng))
+        codes[self.order] = [part.argmax(axis=1) for part in np.split(rows, ends, axis=1)]
+        values = self.domain.values(codes, rng)
+        return as_frame(self.kind, values, self.domain.whole_among(values))
 
 
 @dataclass(frozen=True)
