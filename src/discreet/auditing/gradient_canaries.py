@@ -15,10 +15,10 @@ claimed noise, and now and then a made-up record of an enormous gradient in one 
 batch and must not be seen in the sum (``clip_probe``); its clipped part, which is known, is taken away again.
 
 Guarantee of real records: unchanged. Coins, canaries and made-up records are independent of records, and what is told
-is a function of them, of releases and of the draws of canaries. These are independent of the draws of records where each
-record has coins of its own, and where batches are dealt without amplification the price holds for known places. Batches
-of a fixed size are refused: their canaries would tell how many records are in them, which the price takes as unknown.
-The model is that of a run on so many more records of zero gradient.
+is a function of them, of releases and of the draws of canaries. These are independent of the draws of records where
+each record has coins of its own, and where batches are dealt without amplification the price holds for known places.
+Batches of a fixed size are refused: their canaries would tell how many records are in them, which the price takes as
+unknown. The model is that of a run on so many more records of zero gradient.
 
 Decision 502.
 """
