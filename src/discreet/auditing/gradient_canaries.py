@@ -131,6 +131,7 @@ class Watched(PaidOnce, Observation):
         self._numbers: list[int] = []
         self._judged = 0
         self._whole = True  # whether every step was seen, from the first
+        self._refuted = ""  # why the run was stopped
         self._processes: dict[str, Any] = {
             "scale": Scale(),
             "lags": Lags(count),
@@ -146,7 +147,9 @@ class Watched(PaidOnce, Observation):
     # --- what the run calls ----------------------------------------------------------------------------------------
 
     def contributions(self, drawn: NDArray[np.int64]) -> Tensor:
-        """The sign of each canary drawn that is in."""
+        """The sign of each canary drawn that is in; none where the run was refuted, which goes on for nobody."""
+        if self._refuted:
+            raise PrivateTrainingError(self._refuted)
         signs = torch.zeros(self.canaries)
         at = torch.from_numpy(drawn)
         signs[at] = self._signs[at].float()
@@ -173,7 +176,8 @@ class Watched(PaidOnce, Observation):
             self._look()
             found = refutes(self.logs, self.asked.confidence)
             if found:
-                raise PrivateTrainingError(REFUTED.format(found=found))
+                self._refuted = REFUTED.format(found=found)
+                raise PrivateTrainingError(self._refuted)
 
     # --- what was found --------------------------------------------------------------------------------------------
 
