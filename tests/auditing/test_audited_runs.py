@@ -188,6 +188,25 @@ def test_without_an_audit_there_is_none_and_the_step_asks_nobody(monkeypatch: py
         _ = optimizer.privacy.audit
 
 
+def test_what_is_read_of_a_step_does_not_grow_with_the_model() -> None:
+    """One number a canary and sixteen a tensor; layers are probed twice each, and later once in 64 steps."""
+    asked: list[bool] = []
+    original = Watched.made_up
+
+    def made_up(self: Any, step: int, uses: Any, clip_norm: float) -> Any:
+        found = original(self, step, uses, clip_norm)
+        asked.append(found is not None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Watched, "made_up", made_up)
+        privacy, _ = train(audit=auditing.GradientCanaries(50, every=100, halt=False, **QUIET), seed=8, steps=20)
+    watched: Any = privacy.observation
+    assert (len(asked), sum(asked)) == (20, 4)
+    assert {len(row) for row in watched._released} == {50}
+    assert {row.shape for row in watched._weights} == {(3, 16)}  # the last bias has two entries
+
+
 def test_what_is_no_observer_is_refused() -> None:
     with pytest.raises(ValueError, match=r"audit is a int, but must be an observer"):
         train(audit=500)
