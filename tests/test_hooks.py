@@ -46,6 +46,14 @@ def test_a_formula_is_set_by_the_browser(tex, parts, text):
     assert "http" not in mathml.replace("http://www.w3.org/1998/Math/MathML", "")
 
 
+def test_a_prime_is_seen():
+    """It stands beside its letter at full size: as a power, its raised glyph would be raised once more."""
+    mathml = formulas().mathml(r"D' \neq e^{\epsilon'}", "inline")
+    assert "".join(shown(mathml).split()) == "D′≠eϵ′"
+    assert mathml.count("&#x02032;</mo>") == 2
+    assert mathml.count("<msup>") == 1  # that of e
+
+
 def test_a_command_without_a_sign_stops_the_build():
     with pytest.raises(ValueError, match="cannot be set"):
         formulas().mathml(r"\unknown{x}", "block")

@@ -81,7 +81,7 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "a book without epsilon": (lambda b: dp.Ledger("sqlite://").open("x", epsilon=-1.0), r"epsilon.*must be"),
     "a budget exceeded": (
         lambda b: b.charge(events.PureDP(epsilon=50.0)),
-        r"above the limit.*Left is epsilon=10 .*fits up to epsilon=10 without.*raise the limit",
+        r"above the limit.*What is left: epsilon=10 .*fits: epsilon=10 without.*raise the limit",
     ),
     "delta in a pure book": (
         lambda b: dp.Ledger("sqlite://").open("x", epsilon=1.0).charge(events.Gaussian(noise_multiplier=9.0)),
@@ -288,7 +288,7 @@ COMMANDS = {
     ),
     "more than the book has": (
         "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 4 -l b.db --book census",
-        "above the limit 3.*Left is epsilon=3 at delta=1e-07.*fits up to epsilon=3 without delta",
+        "above the limit 3.*What is left: epsilon=3 at delta=1e-07.*fits: epsilon=3 without delta",
     ),
     "a misspelt book to charge": (
         "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon 1 --ledger b.db --book cenus",

@@ -19,6 +19,8 @@ ROLE = re.compile(r":math:`([^`]+)`")
 FENCE = re.compile(r"^```math\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # code first, so that a dollar sign in it stays one; a formula has no space inside of its signs
 INLINE = re.compile(r"^```.*?^```$|`[^`\n]+`|(?<!\$)\$(?=\S)(?P<tex>[^$`]+?)(?<=\S)\$(?!\w)", re.MULTILINE | re.DOTALL)
+# a prime that is a power is raised twice, by the formula and by its glyph, to a speck: put beside its letter instead
+PRIME = re.compile(r"<msup>((?:(?!<msup>).)*?)(?:<mi>&#x02032;</mi>|<mrow><mi>&#x02032;</mi></mrow>)</msup>")
 # what the converter has no sign for, in words that it has one for
 NEAR = {
     r"\\arg": r"\\operatorname{arg}",
@@ -34,6 +36,7 @@ def mathml(tex: str, display: str) -> str:
     for command, near in NEAR.items():
         tex = re.sub(command + "(?![A-Za-z])", near, tex)
     math: str = convert(" ".join(tex.split()), display=display)
+    math = PRIME.sub(r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>', math)
     if "\\" in html.unescape(math):
         raise ValueError(f"A formula has a command that cannot be set: {tex!r}.")
     return math.replace("*", "&#42;").replace("_", "&#95;")  # which Markdown would take for emphasis

@@ -163,7 +163,7 @@ def is_reproducible(rng: Any) -> bool:
 
 
 def pay(operation: Operation | Any, book: Chargeable | None, label: str = "", *, reproducible: bool = False) -> None:
-    """Charge ``book`` with what the operation states; nothing where there is none.
+    """Charge ``book``, if there is one, with what the operation states.
 
     ``charged`` calls it; a training run, which the user's own loop releases step by step, calls it alone. ``operation``
     needs no more than an event and a unit. What is ``reproducible`` is made with a seed: the book is told before
@@ -184,7 +184,7 @@ def pay(operation: Operation | Any, book: Chargeable | None, label: str = "", *,
 def charged(
     operation: Operation, data: Any = None, *, book: Chargeable | None = None, label: str = "", rng: Any = None
 ) -> Release[Any]:
-    """The one path: refuse what is publicly wrong, charge the book, then read the data.
+    """The one path: refuse public mistakes, charge the book, then read the data.
 
     Whether the release is made with a seed is known before: by ``rng``, or by the operation's own ``reproducible``,
     where it holds a seed (an estimator's ``random_state``).

@@ -311,13 +311,13 @@ def test_what_a_model_does_not_look_at_is_said_and_how_to_learn_its_score(capsys
     run(*FIT, "--target", "income")
     printed = capsys.readouterr().out
     assert "left out: day, name, because dates, times and unlisted values are no features" in printed
-    assert "how well it predicts was not asked: --score 0.2" in printed
+    assert "the quality of the model was not measured: --score 0.2" in printed
 
 
 def test_what_becomes_of_rows_without_a_number_is_said(capsys):
     """They are not learnt from, and predicted as in the middle of the bounds; ``missing`` is another number."""
     run(*FIT, "--target", "income")
-    assert "a row without a number as age or wage is not learnt from" in capsys.readouterr().out
+    assert "a row with no number for age or wage is not used to fit" in capsys.readouterr().out
     Path("some.csv").write_text("age,sex,wage\n,f,\n50,f,25\n")
     run("predict", "model.json", "some.csv", "-p")
     told = capsys.readouterr()

@@ -138,7 +138,7 @@ def test_what_the_first_line_tells_is_refused_with_the_remedy(tmp_path, name):
 
 def test_a_form_that_is_none_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text(EUROPEAN)
-    with pytest.raises(ValueError, match="has a sign that is not known"):
+    with pytest.raises(ValueError, match="must have known signs only"):
         rows(tmp_path / "t.csv", TextForm(separator=";", date_format="%Q"))
     for line in ('separator = ";;"', 'separator = "\\""', 'decimal = "x"', 'date_format = "dd/mm"', "separator = 1"):
         with pytest.raises(ValueError, match=line.split(" ")[0]):

@@ -46,7 +46,7 @@ def test_the_owner_can_raise_a_limit_and_the_book_says_who_and_why(
             book.charge(TENTH)
     run("ledger", "raise", "census", "--epsilon", "0.5", "--why", "a second wave", "--ledger", address)
     printed = capsys.readouterr().out
-    assert "census: epsilon=1.5, delta=0 in all, epsilon=0.5 of it left" in printed
+    assert "census: the limit is now epsilon=1.5, delta=0; epsilon=0.5 is left" in printed
     assert "pure events only" in printed
     with Ledger(address, who="analyst") as ledger:
         book = ledger.open("census", epsilon=1.0)  # scripts that open it need no change

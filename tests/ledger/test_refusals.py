@@ -80,7 +80,7 @@ def said(book, event):
 def test_what_is_said_to_fit_fits_and_a_fifth_more_does_not(made):
     with Ledger("sqlite://") as ledger:
         text = said(made(ledger), events.PureDP(epsilon=50.0))
-    fits = float(re.search(r"up to epsilon=([\d.]+) without delta", text)[1])
+    fits = float(re.search(r"fits: epsilon=([\d.]+) without delta", text)[1])
     share = 2 if made is replacing else 1  # there a pure event costs twice its epsilon
     for factor, admitted in ((1.0, True), (1.2, False)):
         with Ledger("sqlite://") as ledger:
@@ -102,7 +102,7 @@ def test_what_is_left_is_the_limit_less_what_is_spent():
     with Ledger("sqlite://") as ledger:
         book = used(ledger)
         text, spent = said(book, events.PureDP(epsilon=2.0)), book.spent().epsilon
-    left = float(re.search(r"Left is epsilon=([\d.]+) at delta=1e-06\.", text)[1])
+    left = float(re.search(r"What is left: epsilon=([\d.]+) at delta=1e-06\.", text)[1])
     assert 0 <= (3 - spent) - left < 1e-3
     assert text.startswith("'too much' would raise epsilon to 4.")
     assert text.endswith("ask the data owner to raise the limit.")
@@ -117,21 +117,25 @@ def test_a_book_that_is_used_up_has_room_for_nothing():
     with Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0)
         book.charge(events.PureDP(epsilon=1.0))
-        with pytest.raises(BudgetExceeded, match=r"^This charge would .* Left is epsilon=0\. Nothing more fits\."):
+        with pytest.raises(
+            BudgetExceeded, match=r"^This charge would .* What is left: epsilon=0\. Nothing more fits\."
+        ):
             book.charge(events.PureDP(epsilon=0.5))
 
 
 def test_what_fits_is_all_that_is_left_where_that_is_a_short_number():
     with Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=2.0).sub("alice", epsilon=0.3)
-        assert "Left is epsilon=0.3. A release fits up to epsilon=0.3 without" in said(book, events.PureDP(epsilon=5.0))
+        assert "What is left: epsilon=0.3. The largest release that fits: epsilon=0.3 without" in said(
+            book, events.PureDP(epsilon=5.0)
+        )
 
 
 def test_rows_of_a_unit_are_counted_in_what_fits():
     """One record may cost a quarter where somebody has four of them."""
     with Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0, unit="patient", rows_per_unit=4)
-        fits = float(re.search(r"up to epsilon=([\d.]+)", said(book, events.PureDP(epsilon=0.5)))[1])
+        fits = float(re.search(r"fits: epsilon=([\d.]+)", said(book, events.PureDP(epsilon=0.5)))[1])
         assert 0.24 < fits <= 0.25
         book.charge(events.PureDP(epsilon=fits))
 
@@ -162,7 +166,7 @@ def test_a_refusal_is_one_whatever_the_limit(limit):
         for delta in (0.0, 1e-300, 1e-9):
             book = ledger.open(f"b{delta:g}", epsilon=limit, delta=delta)
             book.charge(events.PureDP(epsilon=limit / 2))
-            assert "A release fits up to " in said(book, events.PureDP(epsilon=5 * max(1.0, limit)))
+            assert "The largest release that fits: " in said(book, events.PureDP(epsilon=5 * max(1.0, limit)))
 
 
 def test_the_head_is_asked_how_many_entries_there_are_and_shares_never_fall(tmp_path):
@@ -178,13 +182,15 @@ def test_the_head_is_asked_how_many_entries_there_are_and_shares_never_fall(tmp_
 def test_python_says_it_in_an_operation_too():
     with dp.Ledger("sqlite://") as ledger:
         book = ledger.open("b", epsilon=1.0)
-        with pytest.raises(BudgetExceeded, match=r"Left is epsilon=1\. A release fits up to epsilon=1 without delta"):
+        with pytest.raises(
+            BudgetExceeded, match=r"What is left: epsilon=1\. The largest release that fits: epsilon=1 without delta"
+        ):
             dp.statistics.count([1, 2, 3], epsilon=2.0, book=book)
 
 
 def test_where_the_largest_that_is_tried_fits_it_is_said_that_more_may():
     with Ledger("sqlite://") as ledger:
         pure_book = ledger.open("pure", epsilon=5000.0)
-        assert "fits up to at least epsilon=1000 without delta. Use" in said(pure_book, events.PureDP(epsilon=6000.0))
+        assert "fits: at least epsilon=1000 without delta. Use" in said(pure_book, events.PureDP(epsilon=6000.0))
         mixed = said(ledger.open("mixed", epsilon=900.0, delta=1e-6), events.PureDP(epsilon=6000.0))
         assert "at least" not in mixed

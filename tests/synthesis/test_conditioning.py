@@ -138,11 +138,14 @@ def test_rows_are_as_asked_and_otherwise_as_the_model_says(synth):
     [
         ({"sex": "x"}, "none of its labels"),
         ({"height": 3}, "not among the columns"),
-        ({"age": (200, 300)}, "no record possible"),
-        ({"age": (0, 3)}, "no record possible|contradict"),
-        ({"age": (30, 20)}, "not the lower one"),
-        ({"age": 30}, "no pair"),
-        ({"left": ("2024-01-01", "2024-01-10"), "came": ("2024-02-01", "2024-02-10")}, "no record possible|contradict"),
+        ({"age": (200, 300)}, "gives no probability"),
+        ({"age": (0, 3)}, "gives no probability|contradict"),
+        ({"age": (30, 20)}, "the lower one first"),
+        ({"age": 30}, "must have a pair"),
+        (
+            {"left": ("2024-01-01", "2024-01-10"), "came": ("2024-02-01", "2024-02-10")},
+            "gives no probability|contradict",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(synth, where, said):

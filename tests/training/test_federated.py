@@ -179,7 +179,7 @@ def test_a_refused_charge_asks_nobody():
 
 
 PUBLIC = {
-    "fewer clients than were declared": (range(5), MODEL, "Fewer clients are connected than the 6"),
+    "fewer clients than were declared": (range(5), MODEL, "Fewer clients are connected than clients=6 declares"),
     "more than a fixed size is priced for": (range(7), MODEL, "must be the number of records"),
     "a counter": (range(6), [np.zeros(2, np.int64)], "int64"),
     "no model": (range(6), [], "nothing"),

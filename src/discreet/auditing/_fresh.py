@@ -24,9 +24,8 @@ def fresh(value: Any) -> Any:
         return _copy(value, {})
     except Exception as error:
         raise ValueError(
-            f"There is no copying a {type(value).__name__} that holds what cannot be copied ({type(error).__name__}), "
-            "so what one run keeps would reach the next unseen. Make such things inside the operation, or say "
-            "fresh=False."
+            f"A {type(value).__name__} cannot be copied for each run ({type(error).__name__}), so what one run keeps "
+            "would reach the next unseen. Create what cannot be copied inside the operation, or say fresh=False."
         ) from None
 
 

@@ -146,8 +146,8 @@ def audit(
     asked = Question(trials - pilot, delta, (1 - confidence) / 2, gaussian)
     if asked.most <= claimed:
         raise CannotJudge(
-            f"{trials} runs prove an epsilon of at most {asked.most:.3g} with this confidence, so that they cannot "
-            f"refute {claimed:.3g}: take more runs, or a larger delta."
+            f"With this confidence {trials} runs can show an epsilon of at most {asked.most:.3g}, so they cannot "
+            f"refute a claim of {claimed:.3g}: take more runs, or a larger delta."
         )
     outputs, wrappings = _outputs(runs, trials, random.Streams(rng), read, progress)
     look, scores, threshold, side = choose_look(outputs, wrappings, pilot, asked)

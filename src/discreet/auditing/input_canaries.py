@@ -66,7 +66,6 @@ class InputCanaries:
         confidence: float = 0.95,
         adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     ) -> OneRun:
-        """Judge a run of this event; ``scores``, one a canary or a function of it, are larger where it is known
-        better, as minus its loss is."""
+        """Judge a run of this event by ``scores``, one per canary or a function of it: larger if the model knows it."""
         found = [scores(record) for record in self.records] if callable(scores) else scores
         return audit_run(found, self.inside, event, delta=delta, confidence=confidence, adjacency=adjacency)

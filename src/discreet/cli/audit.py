@@ -35,7 +35,7 @@ File = Annotated[
     typer.Argument(
         metavar="RUN",
         help="A TOML file with a section statistic, query or fit, and perhaps audit; or MODULE:FUNCTION, a function of "
-        "data and a NumPy generator, beside which the module has data and neighbour.",
+        "data and a NumPy generator, in a module that also defines data and neighbour.",
         show_default=False,
     ),
 ]
@@ -50,7 +50,7 @@ Trials = Annotated[
         "--trials", min=100, help="Runs on each neighbour; 10000 for statistics, else 500.", show_default=False
     ),
 ]
-Confidence = Annotated[float, confidence_option("Of the lower bound.")]
+Confidence = Annotated[float, confidence_option("Confidence of the lower bound.")]
 Out = Annotated[Path | None, out_option("Write a picture there, as PNG.")]
 
 EXAMPLE = example("discreet audit mean.toml --trials 1000")

@@ -166,8 +166,8 @@ def _tell_large_delta(delta: float, book: Book) -> None:
     whole = book.limit[1]
     if delta > whole / 2:
         warn(
-            f"delta is {delta:g}, more than half of what book {book.name!r} has for all its releases: this one "
-            f"and later ones may then add more than their epsilons. --delta {whole / 10:.3g} leaves room for others"
+            f"delta is {delta:g}, more than half of what book {book.name!r} has for all its releases: so this release "
+            f"and later ones may add more to the total than their epsilon. Use --delta {whole / 10:.3g}"
         )
 
 

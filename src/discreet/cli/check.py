@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 
 def check(data: Data, schema: SchemaFile) -> None:
-    """For the owner of a file: cells that are empty, unreadable or outside what the schema says, and rows per unit.
+    """Show the owner of a file how well it fits its schema: empty, unreadable and outlying cells, rows per unit.
 
     Exact counts, so not private: they are shown in a terminal only, and never charged.
     """

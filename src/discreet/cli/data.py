@@ -31,7 +31,7 @@ Target = Annotated[
 
 app = typer.Typer(
     cls=Sections,
-    help="Public data sets to try things on: what there is, and fetching what does not ship.",
+    help="List and fetch public data sets to try things on.",
     no_args_is_help=True,
 )
 
@@ -43,7 +43,7 @@ def register(commands: typer.Typer) -> None:
 
 @app.command("list", epilog=example("discreet data list"))
 def list_data(json: Json = False) -> None:
-    """The data sets: what they are, how large, under which terms, whether they are here."""
+    """List the public data sets: what they are, how large, under which terms, and whether you have them."""
     from discreet.datasets.catalogue import DATASETS
     from discreet.datasets.fetching import is_here
     from discreet.datasets.files import data_folder
@@ -72,7 +72,7 @@ def list_data(json: Json = False) -> None:
 
 @app.command("fetch", epilog=example("discreet data fetch adult"))
 def fetch(name: Name, mirror: Mirror = None, folder: Target = None) -> None:
-    """Fetch a data set: from its public address, a mirror or a folder; checked before it is kept."""
+    """Fetch a public data set from its address, a mirror or a folder, and check it before it is kept."""
     from discreet.datasets import fetching
     from discreet.datasets.catalogue import DATASETS
 

@@ -66,8 +66,8 @@ app = typer.Typer(
     help="A server where analysts ask without seeing the data: set up, serve, people.",
     no_args_is_help=True,
 )
-person_app = typer.Typer(cls=Sections, help="Who may ask: add a person.", no_args_is_help=True)
-token_app = typer.Typer(cls=Sections, help="What people show: a new token, or none.", no_args_is_help=True)
+person_app = typer.Typer(cls=Sections, help="Add people who may ask.", no_args_is_help=True)
+token_app = typer.Typer(cls=Sections, help="Make or revoke the tokens by which people are known.", no_args_is_help=True)
 app.add_typer(person_app, name="person")
 app.add_typer(token_app, name="token")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -75,8 +75,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 File = Annotated[Path, typer.Option("--config", metavar="FILE", help="The desk's configuration.", show_default=True)]
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The question, as 'discreet desk requests' numbers it.")]
 Why = Annotated[str, typer.Option("--why", help="The reason, which is kept.", show_default=False)]
-Days = Annotated[float, typer.Option("--days", help="After which the token expires.")]
-Who = Annotated[str, typer.Argument(metavar="PERSON", help="Who it is.")]
+Days = Annotated[float, typer.Option("--days", help="How many days the token is valid.")]
+Who = Annotated[str, typer.Argument(metavar="PERSON", help="The person's name.")]
 DEFAULT = Path("desk.toml")
 
 
@@ -110,10 +110,12 @@ def _opened(file: Path) -> Iterator[tuple[Configuration, DeskState]]:
 @command("init")
 def init(
     name: Annotated[str, typer.Argument(metavar="DATASET", help="What analysts call the data set.")],
-    source: Annotated[str, typer.Argument(metavar="DATA", help="The file, below the folder of the configuration.")],
+    source: Annotated[
+        str, typer.Argument(metavar="DATA", help="The file, in the folder of the configuration or below it.")
+    ],
     schema: SchemaFile,
-    epsilon: Annotated[float, epsilon_option("The limit of its book.")],
-    delta: Annotated[float, delta_option("The limit of its book.")] = 0.0,
+    epsilon: Annotated[float, epsilon_option("Limit on epsilon of the data set's book (its budget).")],
+    delta: Annotated[float, delta_option("Limit on delta of the same book.")] = 0.0,
     config: File = DEFAULT,
     force: ForceOption = False,
 ) -> None:
@@ -135,7 +137,10 @@ def init(
 def serve(
     config: File = DEFAULT,
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="On this machine alone: put TLS before it.")
+        int,
+        typer.Option(
+            "--port", min=1, max=65535, help="The port, on this machine only: put a proxy with TLS in front of it."
+        ),
     ] = 8765,
 ) -> None:
     """Serve the desk until it is stopped."""
@@ -146,7 +151,7 @@ def serve(
 
 @command("people")
 def people(config: File = DEFAULT) -> None:
-    """Who may do what."""
+    """List the people and what they may do."""
     with _opened(config) as (_, state):
         rows = [(each.name, each.role, ", ".join(each.datasets), str(state.token_count(each.name)))
                 for each in state.people()]  # fmt: skip
@@ -155,7 +160,7 @@ def people(config: File = DEFAULT) -> None:
 
 @command("requests")
 def requests(config: File = DEFAULT) -> None:
-    """The questions that wait for an approval: who asks what, for how much."""
+    """List the questions that wait for an approval: who asks what, for how much."""
     from discreet.desk.questions import DeskQuestion
 
     with _opened(config) as (_, state):
@@ -170,7 +175,7 @@ def requests(config: File = DEFAULT) -> None:
 
 @command("approve")
 def approve(number: Number, why: Why, config: File = DEFAULT) -> None:
-    """Approve a question that waits: that question, of that person, at that budget, for some days."""
+    """Approve a question that waits. The approval holds for this question, person and budget, and for some days."""
     _decide(config, number, "approve", why)
 
 
@@ -201,7 +206,7 @@ def freeze(why: Why, config: File = DEFAULT) -> None:
 
 @command("thaw")
 def thaw(config: File = DEFAULT) -> None:
-    """Let questions be asked again."""
+    """Allow questions again after a freeze."""
     with _opened(config) as (_, state):
         state.note("frozen", None)
     say("questions may be asked")
@@ -213,13 +218,13 @@ def same_population(
     why: Why,
     config: File = DEFAULT,
 ) -> None:
-    """Say that a source that looks different holds the same people: its book goes on counting."""
+    """Say that a changed source holds the same people, so that its book stays in use."""
     from discreet.desk.sources import same_population as keep_counting
     from discreet.ledger.ledger import user_name
 
     with _opened(config) as (configuration, state):
         keep_counting(state, _known(configuration, dataset).book, user_name(), why)
-    say(f"{dataset}: the next start goes on counting in the same book")
+    say(f"{dataset}: from the next start the same book stays in use")
 
 
 @command("add", person_app)
@@ -230,12 +235,12 @@ def add(
         list[str] | None,
         typer.Option("--dataset", help="What an analyst may ask about; repeatable.", show_default=False),
     ] = None,
-    epsilon: Annotated[float | None, epsilon_option("What they may spend on each.")] = None,
-    delta: Annotated[float, delta_option("What they may spend on each.")] = 0.0,
+    epsilon: Annotated[float | None, epsilon_option("How much epsilon they may spend on each data set.")] = None,
+    delta: Annotated[float, delta_option("How much delta they may spend on each data set.")] = 0.0,
     days: Days = 90.0,
     config: File = DEFAULT,
 ) -> None:
-    """Add a person: a sub-book for each data set, and a token, which is shown once."""
+    """Add a person: they get a sub-book (a part of the budget) for each data set, and a token that is shown once."""
     from discreet.desk.people import add_person
     from discreet.ledger import Ledger
 
@@ -258,7 +263,7 @@ def new(
     days: Days = 90.0,
     config: File = DEFAULT,
 ) -> None:
-    """Print one more token of a person: for one that was lost, or expires."""
+    """Print a new token for a person, if the old one was lost or expires."""
     from discreet.desk.people import new_token
 
     with _opened(config) as (_, state):
@@ -268,7 +273,7 @@ def new(
 
 @command("revoke", token_app)
 def revoke(name: Who, config: File = DEFAULT) -> None:
-    """Take back every token of a person, and what they have asked that is not charged yet."""
+    """Revoke every token of a person; their questions that are not charged yet are dropped."""
     with _opened(config) as (_, state):
         count = state.revoke(name)
     say(f"{count} token of {name} is taken back" if count == 1 else f"{count} tokens of {name} are taken back")
@@ -279,13 +284,18 @@ def raise_(
     dataset: Annotated[str, typer.Argument(metavar="DATASET", help="The data set.")],
     why: Why,
     person: Annotated[
-        str | None, typer.Option("--person", help="Whose part; without it, the whole.", show_default=False)
+        str | None,
+        typer.Option(
+            "--person",
+            help="The person whose part is raised; without it, the limit for all together.",
+            show_default=False,
+        ),
     ] = None,
-    epsilon: Annotated[float, epsilon_option("How much more.")] = 0.0,
-    delta: Annotated[float, delta_option("How much more.")] = 0.0,
+    epsilon: Annotated[float, epsilon_option("How much epsilon is added.")] = 0.0,
+    delta: Annotated[float, delta_option("How much delta is added; 0 allows only questions without a delta.")] = 0.0,
     config: File = DEFAULT,
 ) -> None:
-    """Raise what a person, or everybody together, may spend on a data set: an entry in the chain."""
+    """Raise what a person, or everybody together, may spend on a data set. The ledger records it."""
     from discreet.desk.people import raise_limit
     from discreet.ledger import Ledger
     from discreet.ledger.ledger import user_name

@@ -49,7 +49,7 @@ Share = Annotated[
         "--score",
         min=0.0,
         max=0.9,
-        help="Hold back this share of the rows, as 0.2, and say privately how well the model predicts them.",
+        help="Hold back this share of the rows (0.2, say), and measure privately how well the model predicts them.",
     ),
 ]
 
@@ -58,7 +58,8 @@ EXAMPLE = example(
     "  --epsilon 1 --delta 1e-7 --out income.json --ledger budget.db",
 )
 UNSCORED = (
-    "how well it predicts was not asked: --score 0.2 holds a fifth of the rows back and says it, for no more epsilon"
+    "the quality of the model was not measured: --score 0.2 holds a fifth of the rows back and measures it, for no "
+    "more epsilon"
 )
 
 
@@ -82,7 +83,7 @@ def fit(
     force: ForceOption = False,
     json: Json = False,
 ) -> None:
-    """Fit a private linear model to a file and save it with what it guarantees."""
+    """Fit a private linear model to a file, and save it with its guarantee."""
     from discreet.encoding import one_row_note
     from discreet.linear.saved import dumps
     from discreet.linear.tabular import TableModel
@@ -110,8 +111,8 @@ def fit(
         show.say(f"left out: {', '.join(unused)}, because dates, times and unlisted values are no features")
     if numbers := _needed_numbers(model):
         show.say(
-            f"a row without a number as {' or '.join(numbers)} is not learnt from, and predicted as if it had the "
-            "middle of the bounds; missing = ... in the schema puts another number there"
+            f"a row with no number for {' or '.join(numbers)} is not used to fit; its prediction takes the middle of "
+            "the bounds instead, unless missing = ... in the schema names another number"
         )
     show.say(UNSCORED if model.score is None else f"score: {model.score}")
     if seed is not None:
@@ -125,7 +126,7 @@ def _unused(model: TableModel) -> list[str]:
 
 
 def _needed_numbers(model: TableModel) -> list[str]:
-    """The features without which a row is not learnt from: numbers that have no other in their place."""
+    """The features whose numbers a row must have to be used: bounded columns without a ``missing`` number."""
     from discreet.schema import Bounded
 
     columns = model.features.items()

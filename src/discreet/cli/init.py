@@ -79,8 +79,8 @@ def init(
 ) -> None:
     """Draft the schema of a file: names and types of its columns, and what you say is public. No value is read.
 
-    What separates the entries of a text file is seen in its first line, and written down. How its numbers and days are
-    spelled is not, because that stands in rows: say it, or take the # away from its line.
+    Of a text file only the first line is read. It shows what separates entries, but not how numbers and days are
+    written: say that by the options below, or remove the # from its line in the draft.
     """
     from discreet.encoding.files import declared_types
     from discreet.schema import parse_schema

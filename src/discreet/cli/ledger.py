@@ -70,7 +70,9 @@ def open_book(
     rows_per_unit: Annotated[
         int | None,
         typer.Option(
-            min=1, help="The most rows of one unit: charges for one row are converted for so many.", show_default=False
+            min=1,
+            help="The most rows that one unit has: charges that protect one row are converted to this number.",
+            show_default=False,
         ),
     ] = None,
     filter: Annotated[
@@ -78,9 +80,12 @@ def open_book(
         typer.Option(help="The accounting rule: asked (usual), mixed, gaussian, renyi or basic.", show_default=False),
     ] = None,
     max_epsilon: Annotated[
-        float | None, typer.Option(help="A ceiling for raises of epsilon, promised now.", show_default=False)
+        float | None,
+        typer.Option(help="The highest limit on epsilon that raises may ever reach, promised now.", show_default=False),
     ] = None,
-    max_delta: Annotated[float | None, typer.Option(help="A ceiling for raises of delta.", show_default=False)] = None,
+    max_delta: Annotated[
+        float | None, typer.Option(help="The highest limit on delta that raises may ever reach.", show_default=False)
+    ] = None,
     ledger: Address = DEFAULT,
 ) -> None:
     """Open a book: a budget that refuses to be overspent. Only a raise changes its limits.
@@ -122,7 +127,7 @@ def raise_limit(
     delta: Annotated[float, typer.Option(help="What is added to the limit on delta; 0 allows pure events only.")] = 0.0,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Raise the limit of a book, for the owner of the data: an entry that says who and why."""
+    """Raise the limit of a book, as its owner decides. The ledger records who raised it, and why."""
     from discreet.reporting import words
 
     with open_ledger(ledger) as books, waiting("checking the ledger"):
@@ -131,7 +136,7 @@ def raise_limit(
     (total, whole), proved = seen.books[0].limit, seen.books[0].spent.epsilon
     _, shown, left = words.balance(proved, total)
     say(
-        f"{name}: epsilon={shown}, delta={whole:g} in all, epsilon={left} of it left",
+        f"{name}: the limit is now epsilon={shown}, delta={whole:g}; epsilon={left} is left",
         *([] if delta else ["This raise has no delta: from now on the book allows pure events only."]),
         words.last_entry(seen.head),
     )
@@ -166,7 +171,7 @@ def show(
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """What each book (a budget) has spent, and what is left, if the chain holds."""
+    """Show what each book (a budget) has spent, and what is left; refused if its history was altered."""
     from discreet.reporting import words
     from discreet.reporting.charges import room_for_more
 
@@ -225,7 +230,7 @@ def history(
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """The last entries of a book and of the books inside it, if the chain holds."""
+    """List the last entries of a book and of the books inside it; refused if its history was altered."""
     from discreet.reporting import words
     from discreet.reporting.charges import alone, epsilon_asked
 

@@ -62,7 +62,7 @@ def export(
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Every entry, with every column, for other programs, if the chain holds: which is in it, at the top or beside."""
+    """Write every entry with every column, and whether the chain is intact; refused if its history was altered."""
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking entries"):
         entries = books.entries() if name is None else books.book(name).entries()
         seen = books.overview(name)
@@ -83,7 +83,7 @@ def plot(
     anyway: Anyway = False,
     ledger: Address = DEFAULT,
 ) -> None:
-    """Draw how the budget was used, as SVG, if the chain holds."""
+    """Draw how the budget was used, as SVG; refused if its history was altered."""
     from discreet.reporting import figures, report
 
     with open_ledger(ledger, anyway=anyway) as books, waiting("checking entries"):

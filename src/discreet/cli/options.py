@@ -95,7 +95,7 @@ SchemaFile = Annotated[str, _SCHEMA]
 SchemaOption = Annotated[str | None, _SCHEMA]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", help="Repeat a run, for tests: what it makes is not private.", show_default=False),
+    typer.Option("--seed", help="Make the run repeatable, for tests: its result is not private.", show_default=False),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with every digit.")]
@@ -110,7 +110,7 @@ BookOption = Annotated[
     ),
 ]
 NoBookOption = Annotated[
-    bool, typer.Option("--no-book", help="Charge no book, whatever the variable says, and print no warning.")
+    bool, typer.Option("--no-book", help="Charge no book, even if DISCREET_LEDGER is set, and print no warning.")
 ]
 
 Expression = Annotated[

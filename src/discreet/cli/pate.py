@@ -59,7 +59,7 @@ def pate(
     quiet: QuietOption = False,
     json: Json = False,
 ) -> None:
-    """Let teachers of private rows label public ones privately, and save a student of their answers."""
+    """Train teachers on private rows, let them label public rows by noisy votes, and save a student's model."""
     from discreet.encoding import one_row_note
     from discreet.linear.saved import dumps
 

@@ -64,8 +64,8 @@ def predict(
 ) -> None:
     """Predict with a saved model: one line per row.
 
-    Nothing more is charged, but a line is made of its row: those for private rows are as private as the rows. What may
-    be given away is the model.
+    Nothing more is charged, but a prediction is computed from its row: predictions for private rows are as sensitive
+    as those rows. The model itself may be given away.
     """
     loaded = _load_pickle(model) if trust_pickle else _load_model(model)  # of 'fit', or of 'train'
     if statement:
@@ -133,9 +133,9 @@ def _tell_unread(data: str, design: Design) -> None:
         more = ", ..." if len(counts.columns) > SHOWN else ""
         show.warn(
             f"{counts.unread:,} of {counts.rows:,} rows have entries that are empty or cannot be read as the model's "
-            f"schema says ({listed}{more}): such a number counts as the schema's missing = ... or, without it, as the "
-            "middle of the bounds, such a category as none of the declared ones. Is the file written like the one that "
-            "the model was fitted to (separator, decimal sign, spelling of categories)?"
+            f"schema says ({listed}{more}). There a number counts as the schema's missing = ... or, without it, as the "
+            "middle of the bounds, and a category counts as none of the declared ones. Is this file written like the "
+            "one that the model was fitted to (separator, decimal sign, spelling of categories)?"
         )
 
 

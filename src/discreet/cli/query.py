@@ -64,7 +64,7 @@ ErrorOption = Annotated[
     typer.Option(
         "--error",
         min=0.0,
-        help="Instead of --epsilon: the error that 95 of 100 answers may have at most; epsilon follows.",
+        help="Instead of --epsilon: the largest error you can bear in 95 of 100 answers; epsilon is computed from it.",
         show_default=False,
     ),
 ]
@@ -100,7 +100,7 @@ DeskOption = Annotated[
     typer.Option(
         "--desk",
         metavar="URL",
-        help="Ask a desk: DATA names its data set; the token is in DISCREET_DESK_TOKEN.",
+        help="Ask the desk at this address: DATA is a data set there; DISCREET_DESK_TOKEN holds your token.",
         show_default=False,
     ),
 ]
@@ -148,7 +148,7 @@ def query(
     force: ForceOption = False,
     json: Json = False,
 ) -> None:
-    """The private answer to a SELECT over a file, or over a data set of a desk."""
+    """Answer a SELECT over a file, or over a data set of a desk, privately."""
     if desk is not None:
         named = None if ledger == os.environ.get(VARIABLE) else ledger  # by the variable: that is for files
         given = {"--schema": schema, "--ledger": named, "--book": book, "--public": public, "--rho": rho}

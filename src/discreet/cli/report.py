@@ -35,7 +35,7 @@ def report(
     out: Annotated[Path | None, out_option("The file: .html, .json or .pdf. Default: the book's name, .html.")] = None,
     entries: Annotated[int, typer.Option("--entries", min=1, help="How many of the newest entries to list.")] = 500,
     dataset: Annotated[str, typer.Option("--dataset", help="What the releases were made from, in your words.")] = "",
-    purpose: Annotated[str, typer.Option("--purpose", help="What they were made for.")] = "",
+    purpose: Annotated[str, typer.Option("--purpose", help="What the releases were made for.")] = "",
     to: Annotated[
         list[str] | None, typer.Option("--to", help="Who gets the releases; repeatable.", show_default=False)
     ] = None,
@@ -53,7 +53,7 @@ def report(
 ) -> None:
     """Write the privacy report of a book: what was released, at what cost, and what an attacker could learn.
 
-    A ledger whose chain does not hold is refused; --anyway writes a page with a red banner.
+    If the ledger's history was altered, there is no report; --anyway writes one with a red banner.
     """
     from discreet.cli.kept_findings import kept_findings
     from discreet.reporting import report as make

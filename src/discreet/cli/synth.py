@@ -34,9 +34,16 @@ Rows = Annotated[
 ]
 Model = Annotated[
     str | None,
-    typer.Option("--model", metavar="FILE", help="Save the fitted model too, to draw again.", show_default=False),
+    typer.Option(
+        "--model",
+        metavar="FILE",
+        help="Save the fitted model too, to draw more rows from it later.",
+        show_default=False,
+    ),
 ]
-Engine = Annotated[Literal["residual", "mbi"], typer.Option("--engine", help="mbi needs the extra of that name.")]
+Engine = Annotated[
+    Literal["residual", "mbi"], typer.Option("--engine", help="What fits the model; mbi needs the extra of that name.")
+]
 
 EXAMPLE = example(
     "discreet synth people.csv --schema people.toml --epsilon 1 \\",

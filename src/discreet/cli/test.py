@@ -43,7 +43,7 @@ Kind = Annotated[
     ),
 ]
 Alternative = Annotated[str, typer.Option("--alternative", help="two-sided, greater or less.")]
-Confidence = Annotated[float, confidence_option("Of the interval.")]
+Confidence = Annotated[float, confidence_option("Confidence of the interval.")]
 DeltaOption = Annotated[float | None, delta_option()]
 
 EXAMPLE = example(
@@ -74,7 +74,7 @@ def run_test(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Test two columns of a file privately: a p-value and an interval that hold the noise."""
+    """Test two columns of a file privately: a p-value and an interval that account for the noise."""
     from discreet.encoding import one_row_note
     from discreet.inference import compare
     from discreet.schema import read_schema

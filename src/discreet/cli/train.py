@@ -78,7 +78,7 @@ def train(
         typer.Option(
             "--local",
             help="Show the training loss and the share of clipped gradients too. They "
-            "are not private: for your own eyes.",
+            "are not private: do not publish them.",
         ),
     ] = False,
     audit: Annotated[
@@ -92,8 +92,7 @@ def train(
         ),
     ] = None,
 ) -> None:
-    """Train a model privately, as a TOML file says, on arrays or on a table with its schema; write its weights and,
-    beside them, its privacy statement as JSON."""
+    """Train a model privately, as a TOML file describes. Writes the weights, and a privacy statement beside them."""
     with extra("torch"):
         import torch
 

@@ -102,11 +102,11 @@ class Desk:
         self._client.close()
 
     def about(self) -> dict[str, Any]:
-        """Who one is here, the data sets one may ask about, and the head of the ledger: keep it elsewhere."""
+        """Your name and role, the data sets you may ask about, and the head of the ledger: keep it elsewhere."""
         return self._call("GET", "/v1/desk")
 
     def budget(self, name: str) -> dict[str, Any]:
-        """What one may spend on a data set, and what is left of it."""
+        """What you may spend on a data set, and what is left of it."""
         facts = self._call("GET", f"/v1/datasets/{_part(name)}")
         return {key: facts[key] for key in ("limit", "left", "largest_epsilon", "approval_above")}
 
@@ -117,7 +117,7 @@ class Desk:
         return DeskTable(self, name, empty_table(name, *made_up), made_up)
 
     def history(self) -> list[dict[str, Any]]:
-        """One's own questions, the newest first."""
+        """Your own questions, the newest first."""
         return list(self._call("GET", "/v1/releases")["releases"])
 
     def release_of(self, key: str) -> DeskRelease:
@@ -259,7 +259,7 @@ class DeskQuery(_Builder):
         noise: str = "auto",
         rows: int = 1000,
     ) -> Release[Any]:
-        """The answer that as many rows would have that are made up of the declarations alone; nothing is sent."""
+        """The answer on rows that are made up from the declarations, to see its form; nothing is sent."""
         made_up = made_up_table(self.name, *self.made_up, rows)
         return self._question(DeskBudget(epsilon, delta, rho, noise)).operation(made_up).release()
 

@@ -70,5 +70,5 @@ def _finite(digits: str) -> float:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("The request says one thing twice.")
+        raise ValueError("The request has one key twice.")
     return dict(pairs)

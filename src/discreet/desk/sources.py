@@ -56,7 +56,7 @@ def bind_sources(
 def same_population(state: DeskState, book: str, by: str, why: str) -> None:
     """The owner's word that what stands at the source now holds the same people, for the next start alone."""
     if not why.strip():
-        raise ValueError("why is empty, but the owner's word needs its reason.")
+        raise ValueError("why is empty, but the owner must give a reason.")
     if state.fact(f"source of {book}") is None:
         raise DiscreetError(f"Book {book!r} is bound to no source yet: nothing has changed.")
     state.note(f"same population of {book}", {"by": by, "why": why})

@@ -57,7 +57,9 @@ class MarginalsQuestion:
         if math.prod(cells) > MOST_CELLS:
             raise ValueError(f"The columns have {math.prod(cells):,} combinations, but {MOST_CELLS:,} are the most.")
         if budget["noise"] != "auto":
-            raise ValueError("noise is said for a table's query alone: here the budget decides, as delta is given.")
+            raise ValueError(
+                "noise is only for queries of a table: here the budget decides, by whether it has a delta."
+            )
         unit = ONE_RECORD if declared.unit is None else Enforced(declared.unit)
         places = [tuple(self.columns.index(name) for name in columns) for columns in self.sets]
         asked = {name: budget[name] for name in ("epsilon", "delta", "rho")}

@@ -111,7 +111,7 @@ def _without_records(source: Any, declared: int | None) -> Any:
     if hasattr(source, "tocsr") and source.ndim == 2:
         _refuse_types(source, "biuf")
         if source.shape[0] * source.shape[1] > DENSEST:
-            raise ValueError(f"X is sparse and becomes a table of its shape, but of at most {DENSEST} entries.")
+            raise ValueError(f"X is sparse, and is read as a dense table, which may have {DENSEST} entries at most.")
         return np.empty((0, source.shape[1]))
     if not isinstance(source, np.ndarray):
         return source  # which scikit-learn refuses
@@ -142,7 +142,7 @@ def column(y: Any, rows: int) -> UnreadColumn:
         raise ValueError("requires y to be passed, but the target y is None.")
     found = y if isinstance(y, UnreadColumn) else _column(y)
     if len(found) != rows:
-        raise ValueError("X and y have inconsistent numbers of samples, but must have as many.")
+        raise ValueError("X and y have inconsistent numbers of samples, but must have the same number.")
     if rows > MOST:
         raise ValueError("X has more than 2^29 records, the most for which sums are proved.")
     return found

@@ -82,7 +82,7 @@ def declared_types(path: str, separator: str | None = None) -> dict[str, str]:
             with pa.memory_map(path) as file:
                 found = pa.ipc.open_file(file).schema
     except (OSError, pa.ArrowInvalid):
-        raise ValueError(f"{path!r} cannot be read as its ending says.") from None
+        raise ValueError(f"{path!r} is not a file of the kind that its ending says.") from None
     return {field.name: str(field.type) for field in found}
 
 

@@ -89,7 +89,7 @@ def _checked_format(connection: Any, date_format: str) -> str:
     try:
         connection.execute(f"SELECT try_strptime('', {constant})").fetchall()
     except Exception:
-        raise ValueError(f"date_format is {date_format!r}, which has a sign that is not known: '%d/%m/%Y'.") from None
+        raise ValueError(f"date_format is {date_format!r}, but must have known signs only, as in '%d/%m/%Y'.") from None
     return constant
 
 

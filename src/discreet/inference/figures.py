@@ -21,7 +21,7 @@ _COLOURS = ("#1f5fa8", "#c2571a", "#3f8f4f", "#7a4fa0")
 
 
 def forest_plot(answers: Mapping[str, HypothesisTest | ReleasedTest], *, null: float = 0.0) -> Figure:
-    """Effects with their intervals, one a line; an interval that is the whole line has no dot.
+    """Effects with their intervals, one per line; an interval that is the whole line has no dot.
 
     >>> answer = HypothesisTest(2.0, 0.04, 1.5, (0.1, 2.9), 0.95, "independent records")
     >>> len(forest_plot({"treated": answer}).axes[0].lines)

@@ -134,7 +134,7 @@ def _studentise(moments: Moments, contrast: Array, null: float) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paired(OneSample):
-    """Whether what two measurements of one record differ by has the mean ``null``; data are two columns side by side.
+    """Whether the mean difference of two measurements per record is ``null``; data are two columns side by side.
 
     Both have ``bounds``, so the difference (first less second) lies within their width on either side; a record with
     a missing measurement is missing. See ``OneSample``.

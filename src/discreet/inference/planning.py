@@ -70,7 +70,7 @@ def sample_size(
     while seen(test, high) < power:
         low, high = high, 2 * high
         if high > _MOST_RECORDS:
-            raise ValueError(f"effect is {effect!r}, but not even {_MOST_RECORDS:g} records would show it so often.")
+            raise ValueError(f"effect is {effect!r}, but not even {_MOST_RECORDS:g} records would give that power.")
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         low, high = (low, middle) if seen(test, middle) >= power else (middle, high)

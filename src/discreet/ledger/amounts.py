@@ -89,7 +89,7 @@ class Amounts:
             if (value := getattr(self, name)).__class__ is not int or value < 0:
                 _refuse_below_zero(name, value)
         if len(self.renyi) != len(ORDERS):
-            raise ValueError(f"renyi has {len(self.renyi)} entries, but must be of {len(ORDERS)}, one an order.")
+            raise ValueError(f"renyi has {len(self.renyi)} entries, but must have {len(ORDERS)}, one per order.")
         for value in self.renyi:
             if value.__class__ is not int or value < 0:  # a call for each would take most of the time of a replay
                 _refuse_below_zero("renyi", value)

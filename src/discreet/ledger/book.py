@@ -244,7 +244,7 @@ class Book:
     # --- raising ---------------------------------------------------------------------------------------------------
 
     def raise_limit(self, *, epsilon: float = 0.0, delta: float = 0.0, why: str) -> Entry:
-        """Raise the limit by (epsilon, delta), for the owner of the data: an entry in the chain, with who and why.
+        """Raise the limit by (epsilon, delta), as the owner of the data decides; the ledger records who did it and why.
 
         What was charged so far keeps its part of the limit, the whole delta with it; what is charged from now on has a
         filter of its own, with the rest of epsilon and with this delta (``stages`` has the proof). With ``delta=0``
@@ -280,7 +280,7 @@ class Book:
             return tree.known_path(connection, seen.nodes, self.name)
 
     def spent(self) -> Spent:
-        """What the book has proved so far; not a recount of the events that happened to be charged."""
+        """What is guaranteed for all charges so far together, even if each was chosen after earlier answers."""
         return Standing.of(self._path()[0]).spent
 
     @property
@@ -289,7 +289,7 @@ class Book:
         return Standing.of(self._path()[0]).limit
 
     def remaining(self) -> Remaining:
-        """What is left. ``affords`` says it in numbers of a given event."""
+        """What is left. ``affords`` says how many charges of a given event would fit."""
         return Standing.of(self._path()[0]).remaining
 
     def affords(self, event: Event, *, unit: str = ONE_RECORD) -> int:
@@ -302,7 +302,7 @@ class Book:
             return list(chain.read(connection, book=self.name, below=below, newest=newest))
 
     def additions(self) -> dict[int, float]:
-        """By how much each charge, of this book or of one inside it, raised what this book has spent, by its number."""
+        """By entry number: how much each charge, to this book or one inside it, added to what this book has spent."""
         added, before = {}, 0.0
         for entry, reading in self.snapshot(newest=1, points=10**9).readings:
             added[entry.seq], before = max(0.0, reading.epsilon - before), reading.epsilon
@@ -311,7 +311,7 @@ class Book:
     # --- books inside ----------------------------------------------------------------------------------------------
 
     def sub(self, name: str, *, epsilon: float, delta: float = 0.0) -> Book:
-        """A book for one analyst or purpose: charged to it means charged here as well."""
+        """A sub-book for one analyst or purpose: what is charged to it is charged to this book as well."""
         terms = self._inherit(epsilon, delta, "book")
         return self.ledger._open({f"{self.name}/{check_name(name)}": terms})[0]
 

@@ -38,7 +38,7 @@ _LOWEST = -(2**63)  # no entry has such a number, unless somebody wrote one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One line of the ledger, as written. ``epsilon`` and ``delta`` are what the book had proved after it.
+    """One entry of the ledger, as written. ``epsilon`` and ``delta`` are what its book had spent after it.
 
     ``terms`` holds what was agreed: by an entry that opens a book, its limits; by a charge, the unit it protects and
     whether the release has a seed; by a raise, what it adds. ``rules`` names the pricing that made the price, and is

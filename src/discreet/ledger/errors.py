@@ -26,4 +26,4 @@ class AlreadyCharged(LedgerError):
 
 
 class ChainBroken(LedgerError):
-    """The ledger is not what was written: verification failed."""
+    """The ledger's history was altered: verification failed."""

@@ -49,8 +49,8 @@ class Ledger:
     Traceback (most recent call last):
     ...
     discreet.errors.BudgetExceeded: 'one more' would raise epsilon to 1.100 at delta=0, above the limit 1 of book
-    'census'. Nothing was released. Left is epsilon=0. Nothing more fits. Use more noise, or ask the data owner to raise
-    the limit.
+    'census'. Nothing was released. What is left: epsilon=0. Nothing more fits. Use more noise, or ask the data
+    owner to raise the limit.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Ledger:
         return [Book(self, node.name, node.terms) for node in nodes if tree.parent(node.name) == above]
 
     def overview(self, name: str | None = None) -> Overview:
-        """Where all books stand, or one and those inside it, and the head, in one read transaction."""
+        """How much all books have spent (or one book and those inside it), and the head, read in one transaction."""
         with self._integrity.reading() as (connection, seen):
             return overview(connection, seen, name)
 

@@ -96,13 +96,13 @@ def _room(path: list[BookNode], refusing: BookNode, rows: int) -> str:
     stage = refusing.stage
     _, _, left = balance(stage.read().epsilon, float(stage.epsilon))
     delta = float(stage.limit.less(stage.amounts).delta)
-    told = f"Left is epsilon={left}" + (f" at delta={delta:g}." if delta else ".")
+    told = f"What is left: epsilon={left}" + (f" at delta={delta:g}." if delta else ".")
     pure = _largest(path, lambda size: events.PureDP(epsilon=size), 0.0, rows)
     noisy = _largest(path, lambda size: events.Gaussian(noise_multiplier=1 / size), delta, rows) if delta else ""
     if not pure and not noisy:
         return f"{told} Nothing more fits."
     fits = (pure and f"{pure} without delta", noisy and f"{noisy} with Gaussian noise")
-    return f"{told} A release fits up to {', or '.join(filter(None, fits))}."
+    return f"{told} The largest release that fits: {', or '.join(filter(None, fits))}."
 
 
 def _fits(path: list[BookNode], event: Event, rows: int) -> bool:

@@ -14,7 +14,7 @@ _REMEDY = "Draw in the process that made it, or let each process reserve its own
 
 
 class Reservation(PaidOnce):
-    """Something already charged, to be drawn on: satisfies the ``Chargeable`` protocol, and refuses more than that.
+    """An amount that is charged already and can be used up in parts, but not exceeded (a ``Chargeable``).
 
     The same events may be drawn in any order, and not all need be: each is a simulation from its own pair of
     distributions, so the order, chosen along the way, is post-processing. What is drawn protects the unit that was
@@ -42,7 +42,7 @@ class Reservation(PaidOnce):
 
     @one_at_a_time
     def charge(self, event: Event, label: str = "", *, unit: str = ONE_RECORD, reproducible: bool = False) -> Entry:
-        """Draw ``event`` from what was reserved, or raise ``BudgetExceeded``; in another unit, ``UnitMismatch``."""
+        """Use up ``event`` from what was reserved, or raise ``BudgetExceeded``; for another unit, ``UnitMismatch``."""
         if reproducible and not self.reproducible:
             raise BudgetExceeded(
                 f"{label!r} is made with a seed, which is not private, but the ledger does not say so of the "

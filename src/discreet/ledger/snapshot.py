@@ -29,7 +29,7 @@ __all__ = ["Overview", "Remaining", "Snapshot", "Spent", "Standing", "overview",
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a book has proved: everything charged so far is (epsilon, delta)-DP, by the named theorem.
+    """What is guaranteed for all charges of a book together: they are (epsilon, delta)-DP, by the named theorem.
 
     ``fraction`` is the used part of the filter that has most left; it moves with every charge, while ``epsilon`` of the
     Gaussian filter stands at the limit until that filter is used up.
@@ -45,7 +45,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """What a book has left: epsilon up to its limit, and the unused part of the filter that has most left."""
+    """What a book has left: epsilon up to its limit, and the unused part of the accounting rule with most room."""
 
     epsilon: float
     fraction: float
@@ -53,7 +53,7 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where one book stands: its terms, the running totals in every currency, and how often it was charged.
+    """Where one book stands: its terms, its running total under every accounting rule, and its number of charges.
 
     ``stage`` is what may be spent in all, raises included, and where the book stands since the last of them.
     ``seeded`` of the charges are of releases made with a seed, which are not private. ``path`` are the books that a
@@ -81,7 +81,7 @@ class Standing:
 
     @property
     def spent(self) -> Spent:
-        """What is proved so far; not a recount of the events that happened to be charged."""
+        """What is guaranteed for all charges so far together, even if each was chosen after earlier answers."""
         now = self.stage.read()
         return Spent(now.epsilon, self.limit[1], self.terms.adjacency, now.proof, now.fraction, self.charges)
 
@@ -93,13 +93,13 @@ class Standing:
         return Remaining(left, max(0.0, 1 - now.fraction))
 
     def reading_at(self, delta: float) -> Reading:
-        """What is proved at another delta: a theorem of its own for each, with the same division between filters."""
+        """What is guaranteed at another delta, which the accounting rules share in the same proportions."""
         return self.stage.read(exact(delta))
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The books of a ledger, or one and all inside it, each book before those inside it; and the head then.
+    """All books of a ledger, or one book and those inside it, outer books first; and the head at that moment.
 
     The chain was verified up to the head; ``broken`` says what is wrong with it, where it was read anyway.
     """

@@ -23,7 +23,7 @@ __all__ = ["LedgerReplay", "Verification", "verify"]
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found whole: so many entries in so many books, ending at this head."""
+    """The result of a verification that found no fault: the number of entries and books, and the last entry (head)."""
 
     entries: int
     books: int
@@ -75,11 +75,12 @@ class LedgerReplay(LedgerState):
                     )
         if anchor and anchor[0] > self.seq:
             raise ChainBroken(
-                f"The ledger ends at entry {self.seq}, but entry {anchor[0]} was anchored: its tail is cut off."
+                f"The ledger ends at entry {self.seq}, but the fingerprint that was kept is of entry {anchor[0]}: its "
+                "tail is cut off."
             )
         if not found:
             raise ChainBroken(
-                "The head that was kept is not in the chain: before its first entry every ledger has 0:000…."
+                "The fingerprint (head) that was kept is not in the chain: before its first entry a ledger has 0:000…."
             )
         self.settle()
 

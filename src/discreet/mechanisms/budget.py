@@ -38,7 +38,7 @@ _INSIDE = 1 - 2.0**-40  # what is calibrated stays this far inside, so that no r
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A cost that was agreed to: ``epsilon`` (and ``delta``), or ``rho``; ``noise`` is a preference.
+    """What a release may cost: ``epsilon`` (and ``delta``), or ``rho``; ``noise`` is the preferred kind.
 
     ``noise="gaussian"`` is the continuous Gaussian and nothing else: a part of (epsilon, delta) that ``shares`` or
     ``part`` made for Gaussian noise is such a budget, since only the costs of Gaussians add up exactly to what they
@@ -88,7 +88,7 @@ class Budget:
 
     @property
     def noise_multiplier(self) -> float:
-        """What standard deviation over L2 sensitivity one Gaussian release that takes all of it needs."""
+        """The noise multiplier (deviation over L2 sensitivity) of one Gaussian release that takes the whole budget."""
         if self.rho is not None:
             return 1 / math.sqrt(2 * self.rho)
         if self.pure or self.epsilon is None or self.delta is None:

@@ -41,7 +41,7 @@ _FAR = 1 << 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeTestRelease(Mechanism[T | None], Generic[T]):
-    r"""Runs a base algorithm only on data found, privately, to be far from unsafe. ``None`` stands for ⊥.
+    r"""Runs a base algorithm only if a private test says that the data is far from unsafe; otherwise answers ``None``.
 
     ``distance`` says how far data are from unsafe (what is no number is not far), ``base`` answers and makes its own
     noise. ``epsilon`` and ``delta`` pay for the test; ``base_event`` for the base algorithm on safe data (nothing, if

@@ -35,8 +35,7 @@ _PRIVATE = ("private_votes_", "data_dependent_cost_")
 
 @dataclass(eq=False, repr=False)
 class PATEClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A student that learns from what ``n_teachers`` teachers, each with its part of the private records, say of public
-    rows.
+    """A student that learns from public rows, labelled by the noisy votes of ``n_teachers`` teachers on private parts.
 
     teacher, student:
         Any classifiers with ``fit`` and ``predict``; logistic regression, if left out. With ``semi_supervised`` the

@@ -22,7 +22,7 @@ __all__ = ["PATEGAN"]
 
 @dataclass(kw_only=True, eq=False)
 class PATEGAN(TeacherGenerator):
-    """A generator that tries to be taken for real by a student, whom the teachers' noisy votes taught what looks real.
+    """A generator trained against a student discriminator, which learns from the teachers' noisy votes what looks real.
 
     In each step ``batch_size`` generated rows are put to the vote: record, or generated? The student sees those rows
     with the noisy outcome, and no record. With ``votes="hard"`` the outcome is the winner, as published; with "share"

@@ -166,7 +166,7 @@ class Teachers:
 
 
 def count_votes(votes: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Votes a class for each query: whole numbers for hard votes, exact sums of shares for soft ones.
+    """The number of votes for each class, per query: whole for hard votes, exact sums of shares for soft ones.
 
     >>> count_votes(np.array([[0, 1], [0, 2], [1, 2]]), 3).tolist()
     [[2, 1, 0], [0, 1, 2]]

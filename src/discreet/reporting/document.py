@@ -19,7 +19,7 @@ __all__ = ["Report", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Report(Page):
-    """What a book has released and proved, at one moment."""
+    """What a book has released, and what is guaranteed for it, at one moment."""
 
     def html(self) -> str:
         """One self-contained page: styles and figures inside, no script, nothing fetched."""

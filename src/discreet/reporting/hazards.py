@@ -44,11 +44,11 @@ def _promises(facts: dict[str, Any], units: dict[str, int]) -> list[Row]:
         (
             "The unit is smaller than a person",
             YOURS if facts["unit"] == "one record" else PART if said else MET,
-            f"Protected is {facts['whom']}. "
+            f"Who is protected: {facts['whom']}. "
             + (
                 "Whoever has several records is protected less."
                 if facts["unit"] == "one record"
-                else f"For {said:,} of {releases:,} releases this is somebody's word."
+                else f"For {said:,} of {releases:,} releases this rests on what the caller said."
                 if said
                 else "The library bounded what each contributes, by its identifiers."
             ),
@@ -68,20 +68,20 @@ def _workings(facts: dict[str, Any]) -> list[Row]:
         (
             "Releases that nobody adds up",
             PART,
-            f"All {releases:,} releases of this book are added up, whatever was chosen when. What was released from "
+            f"All {releases:,} releases of this book are added up, however they were chosen. What was released from "
             "the same data elsewhere is not.",
         ),
         (
             "Bounds, categories or keys taken from the data",
             PART,
-            "The library takes them from a declaration and never from the data. That the declaration was not read off "
-            "the data is its writer's word.",
+            "The library takes them from a declaration and never from the data. It cannot know whether the writer of "
+            "the declaration looked at the data.",
         ),
         (
             "Noise of ordinary floating-point numbers",
             PART,
             "The library's own releases draw noise on an exact grid, except private training, whose noise is drawn in "
-            "floats. Of events that were charged by hand the ledger knows only what was said.",
+            "floats. About releases that were charged by hand, the ledger knows only what was declared.",
         ),
         (
             "Predictable random numbers",
@@ -98,14 +98,13 @@ CIRCUMSTANCES: tuple[Row, ...] = (
     (
         "Side channels: time, memory, errors",
         PART,
-        "Errors and sizes of answers do not depend on the records. How long a question takes may: who asks should "
-        "not be able to measure it.",
+        "Errors and sizes of answers do not depend on the records. The time that a question takes may depend on them: "
+        "people who ask should not be able to measure it.",
     ),
     (
         "Parameters tuned on the data",
         PART,
-        "Choices made by the library's own search are charged. Whoever looked at the data otherwise has not been "
-        "counted.",
+        "Choices made by the library's own search are charged. Looks at the data outside the library are not counted.",
     ),
     (
         "Bias against small groups",

@@ -37,11 +37,11 @@ __all__ = [
 ]
 
 ASKED = (
-    "“ε asked” is what a release was asked for with; of one that was charged by hand, what its event costs by itself."
+    "“ε asked” is the ε that a release asked for; for one that was charged by hand, it is what its event costs alone."
 )
 TOGETHER = (
-    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after the "
-    "answers before it. It is often less than the sum of what was asked: many releases cost less together than alone."
+    "ε spent is what is guaranteed for all releases of a book together at its δ, even if each was chosen after seeing "
+    "earlier answers. It is often less than the sum of what was asked: many releases cost less together than alone."
 )
 SEEDED = "made with a seed: not private"
 
@@ -82,7 +82,7 @@ _RULES = {
 # What a reader who is no mathematician meets on the page, in the order in which one would ask.
 GLOSSARY = {
     "ε (epsilon)": "A limit on what everything released can tell about one unit. At 0 it tells nothing. At 1 it can "
-    "change the odds of any statement about the unit by a factor of at most 2.7, at 2 by 2.7 × 2.7, and so on.",
+    "change the odds of any statement about the unit by a factor of at most 2.72, at 2 by 2.72 × 2.72, and so on.",
     "δ (delta)": "The largest chance that the limit ε fails. It is kept far below one over the number of people.",
     "unit": "Who is protected: one record, or all records of one person.",
     "neighbours": "Two data sets that differ in one unit, and that an attacker tries to tell apart.",

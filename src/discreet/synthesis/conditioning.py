@@ -65,7 +65,7 @@ def rake_to_margins(tree: JunctionTree, tables: Sequence[Floats], margins: Mappi
             return current
     if farthest > _NEAR:
         raise ValueError(
-            "margins cannot all be met: they contradict each other, or ask for records that the model holds impossible."
+            "margins cannot all be met: they contradict each other, or ask for records that the model excludes."
         )
     return current
 

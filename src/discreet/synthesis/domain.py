@@ -111,7 +111,7 @@ class Domain:
         if name == self.declaration.unit or name in self.dates or not isinstance(column, (Bounded, Categories)):
             raise ValueError(f"dependencies derives {name!r}, which must be Categories or Bounded, and not the unit.")
         if missing := [label for label in origin.labels if label not in values]:
-            raise ValueError(f"dependencies says no {name!r} for {source!r} = {missing[0]!r}.")
+            raise ValueError(f"dependencies has no value of {name!r} for {source!r} = {missing[0]!r}.")
         if isinstance(column, Bounded):
             for label in origin.labels:
                 number(name, values[label], low=column.low, high=column.high)

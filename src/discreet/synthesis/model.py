@@ -55,7 +55,7 @@ class Model:
         return float(self.tables[0].sum())
 
     def sample(self, n: int | None = None, rng: RngLike = None, where: Mapping[str, Any] | None = None) -> Any:
-        """``n`` synthetic records (as many as there were, about, if not said), as the kind of frame that was given.
+        """``n`` synthetic records, as the kind of frame that was given; without ``n``, about as many as there were.
 
         ``where`` gives records of the model's distribution given what it says, exactly: by column a label or a list of
         them, a pair (low, high) of numbers or dates, both included, or ``None`` for missing entries. What the model
@@ -84,7 +84,7 @@ class Model:
             factors[place] = factors.get(place, 1.0) * factor
         tables = condition(self.tree, self.tables, factors)
         if not float(tables[0].sum()) > _IMPOSSIBLE * self.total:
-            raise ValueError(f"where asks for {dict(where)!r}, of which the model holds no record possible.")
+            raise ValueError(f"where asks for {dict(where)!r}, to which the model gives no probability.")
         return tables, within
 
     def _factor_of_source(self, name: str, wanted: Any) -> tuple[int, Floats]:
@@ -131,7 +131,7 @@ class Model:
         if len(set(names)) < len(names) or any(not isinstance(schema[name], Categories) for name in names):
             raise ValueError(f"margins of {names!r} must be about different columns of categories.")
         if self.tree.home(tuple(sorted(places))) is None:
-            raise ValueError(f"margins of {names!r} are of columns that the model does not hold together.")
+            raise ValueError(f"margins of {names!r} need columns that are together in one clique of the model.")
         every = list(product(*(schema[name].labels for name in names)))  # type: ignore[union-attr]
         given = {(label if isinstance(label, tuple) else (label,)): value for label, value in known.items()}
         if odd := [label for label in given if label not in every] or [label for label in every if label not in given]:
@@ -197,9 +197,9 @@ class Model:
         try:
             low, high = map(as_number, wanted)
         except (TypeError, ValueError):
-            raise ValueError(f"where asks {name!r} for no pair (low, high) of numbers, or of dates.") from None
+            raise ValueError(f"where must have a pair (low, high) of numbers or dates for {name!r}.") from None
         if not low <= high:
-            raise ValueError(f"where asks {name!r} for a pair (low, high) of which the first is not the lower one.")
+            raise ValueError(f"where must have a pair (low, high) for {name!r}, the lower one first.")
         return low, high
 
     def _answer(self, columns: Columns) -> Floats:

@@ -36,7 +36,7 @@ _FOR_CHOICES = 2 / 3  # of the rest: what makes the bound least, see ``error``
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MWEM(Mechanism[SyntheticCounts]):
-    r"""Publishes a histogram A on which every query of ``workload`` is nearly what it is on the private one, B.
+    r"""Publishes a histogram A that gives nearly the same answers to ``workload`` as the private histogram B.
 
     It starts uniform, of ``n`` records in all. Each of T ``rounds`` chooses a query of large error |q(A) - q(B)| by the
     exponential mechanism, measures it with noise, m, and corrects

@@ -47,8 +47,8 @@ def _half(operation: TableOperation, name: str, aggregate: Any, source: Any, row
         return float(ends[0, 1] - ends[0, 0]) / 2
     if not isinstance(aggregate, Mean):
         raise ValueError(
-            f"The error of {name!r} depends on more than its noise, so it decides no epsilon, as those of counts, sums "
-            "and means do: give an epsilon, and compare what explain(epsilon), or --explain, says for some."
+            f"No epsilon follows from an error of {name!r}, because that error depends on more than the noise. It does "
+            "for counts, sums and means. Give an epsilon, and compare explain(epsilon), or --explain, for several."
         )
     if rows is None:
         raise ValueError(

@@ -170,7 +170,7 @@ class TableQuery:
         return replace(self, rows=rows)._with(Covariance(first, second, **kind), name)
 
     def totals(self, *levels: Iterable[str]) -> TableQuery:
-        """Further rows: for each level, the totals over all keys but those it names, added up of the noisy groups.
+        """Add rows of totals: for each level, sums of the noisy groups over all keys except those that it names.
 
         ``totals(["region"], [])`` of groups by region and sex gives each region, and everything, beside the groups:
         what SQL calls ROLLUP. They cost nothing and agree with the groups.

@@ -156,8 +156,8 @@ class Federation(PaidOnce):
         sampler = self.plan.sampler
         if connected < sampler.dataset_size:
             raise ValueError(
-                f"Fewer clients are connected than the {sampler.dataset_size} that clients says, and the share that a "
-                "round asks is priced for so many: wait for them, or declare fewer."
+                f"Fewer clients are connected than clients={sampler.dataset_size} declares, and the price of a round "
+                "assumes that many: wait for more, or declare fewer."
             )
         sampler.check(connected)
 

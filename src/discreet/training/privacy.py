@@ -50,8 +50,7 @@ class Privacy:
 
     @property
     def unverified(self) -> str:
-        """Why the loop is believed where it cannot be verified, and what is verified in part; empty where neither is
-        so."""
+        """What of the loop was not verified, or only in part, and the user's reason to accept it; empty if all was."""
         return "; ".join(x for x in (self._run.unverified, self._run.in_part) if x)
 
     @property

@@ -193,8 +193,8 @@ class Run(PaidOnce):
         """
         if loop not in (None, self.loop):
             raise PrivateTrainingError(
-                "Another loop over the private loader has begun, so this one is over: batches of two loops at once "
-                "have no account. Finish one loop, or leave it, before the next."
+                "Another loop over the private loader has begun, so this one has ended: a run is priced for one loop "
+                "at a time. Finish one loop, or leave it, before the next."
             )
         if self.batch is not None and self.clipped.waiting:
             raise PrivateTrainingError(

@@ -77,7 +77,7 @@ def make(name: str, problem: Problem, options: dict[str, Any]) -> Solver:
     if reason:
         fit = sorted(proved - ({"output", "objective"} if problem.l1 else set()))
         raise ValueError(
-            f"solver is {name!r}, but that is not proved here (loss {problem.loss.name!r}, delta "
+            f"solver is {name!r}, but it has no guarantee here (loss {problem.loss.name!r}, delta "
             f"{problem.delta:g}): {reason}. Use one of {', '.join(map(repr, fit))}."
         )
     file, kind = _HOMES[name]

@@ -258,7 +258,7 @@ def _tensor(column: Any) -> Tensor:
     if not isinstance(column, np.ndarray) or column.dtype.kind not in "biuf":
         kind = f"an array of {column.dtype}" if isinstance(column, np.ndarray) else f"a {type(column).__name__}"
         raise ValueError(
-            f"data has {kind}, where one record decides what type all others have, but its columns are tensors, or "
+            f"data has {kind}, in which one record could decide the type of all others, but must have tensors or "
             "arrays of numbers: write torch.tensor(column, dtype=torch.float32), and torch.long for classes."
         )
     made = torch.tensor(column)

@@ -53,8 +53,8 @@ def refuse_processes(count: int, ranks: Ranks) -> None:
     if count != ranks.count:
         raise ValueError(
             f"The trainer has {count} processes or devices, but a private run has {ranks.count} here: each would clip "
-            "and noise a part by itself. Start one process a device, all with torchrun where the trainer can have "
-            "several, or one alone, and let large batches come in pieces."
+            "and noise a part by itself. Start one process per device with torchrun, if the trainer supports it; "
+            "otherwise use one process with one device, and let large batches come in pieces."
         )
 
 
@@ -279,8 +279,8 @@ class Batches:
         order = secret.pop("order", state["order"])
         if order is None and self.run.needs_order(state["position"]):
             raise ValueError(
-                "The batches of this run are dealt for a whole pass, and the checkpoint does not hold how, which is "
-                "secret: give secrets=, the folder of the run that saved it."
+                "This run draws the batches of a whole pass at once. They are secret, so the checkpoint does not "
+                "have them: give secrets=, the folder of the run that saved it."
             )
         self.privacy.load_state_dict({**state, **loaded, "order": order}, secret or None)
 
