@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from discreet.auditing.reading import Scores
 
-__all__ = ["Blocks", "Lags", "Repeats", "Scale", "Seldom", "WeightNoise", "log_mean"]
+__all__ = ["Lags", "NoiseOfBlocks", "Repeats", "Seldom", "SmallerNoise", "WeightNoise", "log_mean"]
 
 _MOST = 1e9  # the logarithm of what is as good as infinite, so that means stay finite
 
@@ -64,13 +64,13 @@ class Seldom:
         return float(np.logaddexp(left, self._logs)) - math.log(max(self._planned, self._seen))
 
 
-class Scale:
+class SmallerNoise:
     """Noise is smaller than claimed: bets on N(0, h²) for some h below 1.
 
     Valid also where noise is larger than claimed, or something unknown is added that was decided before the noise was
     drawn: p/φ falls with \\|r\\|, which then is stochastically larger (Anderson's inequality).
 
-    >>> honest, half = Scale(), Scale()
+    >>> honest, half = SmallerNoise(), SmallerNoise()
     >>> noise = np.random.default_rng(0).normal(size=(20, 100))
     >>> honest.tell(noise), half.tell(noise / 2)
     (None, None)
@@ -170,7 +170,7 @@ class Repeats:
         return self._seldom.log
 
 
-class Blocks:
+class NoiseOfBlocks:
     """Within a step, noise comes again some canaries further on (two ranks draw one stream): bets, for a distance d,
     on N(ρ r', 1 − ρ²) of each canary but the first d, with the residual r' of the canary d before it."""
 
@@ -212,7 +212,7 @@ class WeightNoise:
     """Noise is missing, or too small, on some of the model's own tensors.
 
     Told is, for each tensor, what was released of a few of its entries, whitened, in units of the claimed noise:
-    noise plus a gradient, which is unknown but was decided before the noise was drawn. So the bets of ``Scale`` are
+    noise plus a gradient, which is unknown but was decided before the noise was drawn. So the bets of ``SmallerNoise`` are
     valid for it, and for its distance from what was seen before.
     """
 
@@ -224,7 +224,7 @@ class WeightNoise:
         """The next steps, [steps, tensors, entries]."""
         last = np.zeros_like(released[:1]) if self._last is None else self._last
         before = np.concatenate([last, released[:-1]])
-        h, count = Scale.SHARES[:5], released.shape[0] * released.shape[2]
+        h, count = SmallerNoise.SHARES[:5], released.shape[0] * released.shape[2]
         for i, away in enumerate((released, released - before)):
             squares = np.square(away).sum((0, 2))
             logs = -count * np.log(h) - squares[:, None] * (h**-2 - 1) / 2

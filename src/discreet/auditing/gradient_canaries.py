@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from discreet import random
 from discreet.adjacency import Adjacency
 from discreet.auditing.clip_probe import ClipProbe
-from discreet.auditing.evidence import Blocks, Lags, Repeats, Scale, WeightNoise
+from discreet.auditing.evidence import Lags, NoiseOfBlocks, Repeats, SmallerNoise, WeightNoise
 from discreet.auditing.reading import CannotJudge, Scores
 from discreet.auditing.run_audit import Observed, RunAudit, judge, refutes
 from discreet.auditing.turns import Turns
@@ -133,10 +133,10 @@ class Watched(PaidOnce, Observation):
         self._whole = True  # whether every step was seen, from the first
         self._refuted = ""  # why the run was stopped
         self._processes: dict[str, Any] = {
-            "scale": Scale(),
+            "scale": SmallerNoise(),
             "lags": Lags(count),
             "repeats": Repeats(plan.steps),
-            "blocks": Blocks(plan.steps),
+            "blocks": NoiseOfBlocks(plan.steps),
             "turns": _turns_of(plan, count),
             "weights": WeightNoise(),
             "clipping": self._probe,
