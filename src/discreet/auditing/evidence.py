@@ -212,8 +212,8 @@ class WeightNoise:
     """Noise is missing, or too small, on some of the model's own tensors.
 
     Told is, for each tensor, what was released of a few of its entries, whitened, in units of the claimed noise:
-    noise plus a gradient, which is unknown but was decided before the noise was drawn. So the bets of ``SmallerNoise`` are
-    valid for it, and for its distance from what was seen before.
+    noise plus a gradient, which is unknown but was decided before the noise was drawn. So the bets of
+    ``SmallerNoise`` are valid for it, and for its distance from what was seen before.
     """
 
     def __init__(self) -> None:
