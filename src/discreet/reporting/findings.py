@@ -91,6 +91,22 @@ class Finding:
             caption=f"{caption} Bars are the {100 * curve.confidence:g} % band, which holds the whole curve.".strip(),
         )
 
+    @classmethod
+    def of_audit(cls, audit: Any, *, title: str = "What the run's own canaries show") -> Finding:
+        """The two bounds on epsilon of an audited run (``optimizer.privacy.audit``), and its verdict.
+
+        >>> from types import SimpleNamespace
+        >>> Finding.of_audit(SimpleNamespace(lower=2.6, claimed=3.0, verdict="Consistent: ...")).values
+        (2.6, 3.0)
+        """
+        return cls(
+            title=title,
+            labels=["at least, by canaries", "at most, as claimed"],
+            values=[min(audit.lower, LARGEST), audit.claimed],
+            axis="epsilon",
+            caption=audit.verdict,
+        )
+
     def __post_init__(self) -> None:
         kept = {
             "labels": tuple(map(str, self.labels)),
