@@ -1,8 +1,9 @@
 """Private steps against plain ones in one process, by turns: a ratio that a busy machine hardly moves.
 
 Processor time on one thread, the least and the median of many turns; every figure of a turn is of neighbouring
-moments. ``python -m benchmarks.training`` measures what is owed, in processes of their own on a quiet machine; this
-tells whether a change helps. ``python -m benchmarks.paired a c`` takes the workloads whose names begin so.
+moments. And the share of a private step that its pass's secret chance takes (``training.chance``).
+``python -m benchmarks.training`` measures what is owed, in processes of their own on a quiet machine; this tells
+whether a change helps. ``python -m benchmarks.paired a c`` takes the workloads whose names begin so.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from unittest.mock import patch
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from benchmarks.workloads_training import WARM, WORKLOADS, prepared
 from discreet.training import Speed, make_private
+from discreet.training.chance import Chance
 from discreet.training.run import Batch
 
 SECONDS = 4.0  # of processor time a workload, about
@@ -88,11 +91,34 @@ def ratios(name: str, seconds: float = SECONDS) -> dict[str, float]:
     }
 
 
+def chance_share(name: str, seconds: float = SECONDS / 4) -> float:
+    """The share of secret chance in a private step's time: opening and closing it, the least of each."""
+    taken = 0.0
+
+    def timed(part: Callable[..., None]) -> Callable[..., None]:
+        def call(*args: object) -> None:
+            nonlocal taken
+            taken += spent(lambda: part(*args))
+
+        return call
+
+    with patch.object(Chance, "begin", timed(Chance.begin)), patch.object(Chance, "end", timed(Chance.end)):
+        step = private(name)
+        torch.set_num_threads(1)
+        least, steps, left = [float("inf")] * 2, 0, seconds
+        while left > 0 or steps < WARM + 5:
+            taken = 0.0
+            whole = spent(step)
+            least, steps, left = [min(least[0], taken), min(least[1], whole)], steps + 1, left - whole
+    return least[0] / least[1]
+
+
 def main() -> None:
     asked = tuple(sys.argv[1:])
     for name in WORKLOADS:
         if name.startswith(asked or ("",)):
-            print(name, *(f"{key} {value:.3f}" for key, value in ratios(name).items()), sep="  ", flush=True)
+            figures = {**ratios(name), "chance %": 100 * chance_share(name)}
+            print(name, *(f"{key} {value:.3f}" for key, value in figures.items()), sep="  ", flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Five shapes of records by ε = 0.1, 1 and 10, each with 10,000 data sets (DISCREET_RUNS sets another number), of 400
 records a group, or 30 (tiny). Totals of all data sets are simulated at once and go through ``infer``, the function that
 makes a release's p-value; so this is the test itself, but for reading. The exact test of a proportion has no error of
-simulation. DISCREET_TESTS=Welch,LogRank names some of them.
+simulation. DISCREET_TESTS=Welch,LogRank,real names some of them; real are the columns of real files.
 """
 
 from __future__ import annotations
@@ -137,6 +137,13 @@ STUDIES = {
         groups(1),
         lambda test: test.null,
     ),
+    "OneSample of n": Study(
+        lambda e, s: inference.OneSample(
+            bounds=(0, 1), null=float(sample(s).mean()), epsilon=e, adjacency="replace", n=s.n, **QUICK
+        ),
+        lambda test, shape, runs, rng: test.design.released(groups(1)(test, shape, runs, rng)),
+        lambda test: test.null,
+    ),
     "Paired": Study(lambda e, s: inference.Paired(bounds=(0, 1), epsilon=e, **QUICK), differences, lambda test: 0.0),
     "Welch": Study(lambda e, s: inference.Welch(bounds=(0, 1), epsilon=e, **QUICK), groups(2), lambda test: 0.0),
     "Anova": Study(lambda e, s: inference.Anova(bounds=(0, 1), groups=(0, 1, 2, 3), epsilon=e, **QUICK), groups(4)),
@@ -229,7 +236,7 @@ def populations() -> list[tuple[str, tuple[float, float], list[Array]]]:
 
 def real_columns(runs: int) -> list[list[str]]:
     """How often intervals hold the truth of a population that is a real file, from which records are drawn with
-    replacement: the mean of a column, and by how much it differs between two groups.
+    replacement: the mean of a column, and by how much it differs between two groups; and how many are refused.
     """
     rng, rows = np.random.default_rng(1), []
     for name, (low, high), groups in populations():
@@ -240,15 +247,19 @@ def real_columns(runs: int) -> list[list[str]]:
             (inference.OneSample, places[:1], means[0], (low + high) / 2),
             (inference.Welch, places[1:], means[1] - means[2], 0.0),
         ):
-            figures = []
+            figures, open_ends = [], []
             for epsilon in EPSILONS:
-                test, held = kind(bounds=(low, high), null=null, epsilon=epsilon, **QUICK), 0
+                test = kind(bounds=(low, high), null=null, epsilon=epsilon, **QUICK)
+                held, refused, many = 0, 0, -(-runs // BLOCK) * BLOCK
                 for _ in range(0, runs, BLOCK):
                     exact = np.stack([triples(rng.choice(part, (BLOCK, 500))) for part in parts], axis=1)
                     outcome = test.infer(test.expose(exact, rng))
-                    held += int(((outcome.low <= truth) & (truth <= outcome.high)).sum())
-                figures.append(f"{100 * held / (-(-runs // BLOCK) * BLOCK):.1f}")
-            rows.append([f"{name}, {test.label}", " / ".join(figures)])
+                    given = np.isfinite(outcome.high)
+                    held += int((given & (outcome.low <= truth) & (truth <= outcome.high)).sum())
+                    refused += int((~given).sum())
+                figures.append(f"{100 * held / max(1, many - refused):.1f}")
+                open_ends.append(f"{100 * refused / many:.1f}")
+            rows.append([f"{name}, {test.label}", " / ".join(figures), " / ".join(open_ends)])
     return rows
 
 
@@ -273,8 +284,9 @@ def main(quick: bool = False) -> None:
             ]
             print(name, *rows_of({name: results[name]}, 0)[0][1:], sep="  ", flush=True)
             _results.save("inference_levels", results)
-    results["Proportion"] = [exact_level(shape, e, runs) for shape in SHAPES.values() for e in EPSILONS]
-    _results.save("inference_levels", results)
+    if named == [""] or "Proportion" in named:
+        results["Proportion"] = [exact_level(shape, e, runs) for shape in SHAPES.values() for e in EPSILONS]
+        _results.save("inference_levels", results)
     header = ["ε = 0.1 / 1 / 10", *SHAPES]
     with_interval = {name: each for name, each in results.items() if name == "Proportion" or STUDIES[name].effect}
     for mark, title, table, part in (
@@ -284,7 +296,12 @@ def main(quick: bool = False) -> None:
     ):
         _results.show(title, header, rows_of(table, part))
         _results.write_table("inference_levels", header, rows_of(table, part), mark=mark)
-    header, rows = ["500 records a group", "ε = 0.1 / 1 / 10"], real_columns(min(runs, 4_000))
+    if named == [""] or "real" in named:
+        show_real_columns(runs)
+
+
+def show_real_columns(runs: int) -> None:
+    header, rows = ["500 records a group, ε = 0.1 / 1 / 10", "of those given", "refused"], real_columns(min(runs, 4000))
     _results.show("the 95 % interval holds the truth of a real column, in %", header, rows)
     _results.write_table("inference_levels", header, rows, mark="real")
 

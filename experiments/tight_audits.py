@@ -64,19 +64,19 @@ def _run(canaries: int) -> tuple[Any, Any, events.Event]:
     import torch
     from torch.utils.data import DataLoader, TensorDataset
 
-    handle = auditing.GradientCanaries(canaries)
-    model = torch.nn.Linear(canaries, 1, bias=False)
+    handle = auditing.GradientCanaries(canaries, halt=False, report=None)
+    model = torch.nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    records = DataLoader(TensorDataset(torch.zeros(2, canaries), torch.zeros(2, 1)), batch_size=2)
+    records = DataLoader(TensorDataset(torch.zeros(2, 2), torch.zeros(2, 1)), batch_size=2 + canaries)
     model, optimizer, loader = dp.training.make_private(
-        model, optimizer, records, noise_multiplier=multiplier(), epochs=STEPS, loss_reduction="mean", noise=handle
+        model, optimizer, records, noise_multiplier=multiplier(), epochs=STEPS, loss_reduction="mean", audit=handle
     )
     for _ in range(STEPS):
         for x, y in loader:
             optimizer.zero_grad()
             torch.nn.functional.mse_loss(model(x), y).backward()
             optimizer.step()
-    return *handle.observations, handle.executed
+    return *optimizer.privacy.observation.observations, optimizer.privacy.executed
 
 
 def a_record() -> Any:

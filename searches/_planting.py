@@ -115,6 +115,8 @@ def plant_record(case: Case, odd: Any, rng: random.Random) -> Planted:
 def _plant(data: Any, neighbour: Any, odd: Any, shape: Callable[[list[Any]], Any], rng: random.Random) -> Planted:
     if isinstance(data, dict):
         return _in_mapping(data, odd, shape, rng) if _is_table(data) else _in_counts(data, odd, rng)
+    if isinstance(data, tuple) and all(isinstance(part, dict) for part in data):
+        return _in_linked(data, odd, shape, rng)
     if isinstance(data, tuple) and not _is_list_of_numbers(data):
         return _in_parts(data, neighbour, odd, shape, rng)
     every, other = _entries(data), _entries(neighbour)
@@ -170,6 +172,26 @@ def _in_mapping(data: dict[str, Any], odd: Any, shape: Callable[[list[Any]], Any
     replaced = {n: shape([*v[:at], odd if n == chosen else v[at], *v[at + 1 :]]) for n, v in data.items()}
     without = {n: shape([*v[:at], *v[at + 1 :]]) for n, v in data.items()}
     return replaced, without, {n: shape(list(v)) for n, v in data.items()}
+
+
+def _in_linked(
+    data: tuple[dict[str, Any], ...], odd: Any, shape: Callable[[list[Any]], Any], rng: random.Random
+) -> Planted:
+    """In a row of tables that share one column, a key; what leaves is all that has its key."""
+    (key,) = set(data[0]).intersection(*data[1:])
+    root, table = rng.choice(data[0][key]), rng.choice(data)
+    rows = [i for i, own in enumerate(table[key]) if own == root] or [rng.randrange(len(table[key]))]
+    at, chosen = rng.choice(rows), rng.choice([name for name in table if name != key])
+    root = table[key][at]
+    found: list[Any] = [[], [], []]
+    for part in data:
+        stays = [own != root for own in part[key]]
+        changed = {**part, chosen: [*part[chosen][:at], odd, *part[chosen][at + 1 :]]} if part is table else part
+        found[0].append({n: shape(list(v)) for n, v in changed.items()})
+        found[1].append({n: shape([x for x, stay in zip(v, stays, strict=True) if stay]) for n, v in part.items()})
+        found[2].append({n: shape(list(v)) for n, v in part.items()})
+    odd_data, without, plain = map(tuple, found)
+    return odd_data, without, plain
 
 
 def _in_counts(data: dict[Any, Any], odd: Any, rng: random.Random) -> Planted:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,13 @@ DEFENCES = (
         "if self.has_not_left(asking.number) else asking",
         "if False else asking",
         "test_clock.py::test_no_address_tells_of_an_answer_before_its_tick",
+    ),
+    Defence(
+        "time of a query",
+        "desk/questions.py",
+        "            refuse_long_work(query.rows)\n",
+        "",
+        "test_questions.py::test_no_question_takes_long_at_one_row_alone",
     ),
     Defence(
         "late answers",
@@ -141,6 +149,13 @@ DEFENCES = (
         "test_configuration.py::test_one_source_has_one_book",
     ),
     Defence(
+        "a fresh budget",
+        "desk/workers.py",
+        "if worker.start() != self._start:",
+        "if not worker.start():",
+        "test_worker.py::test_a_source_that_changed_is_not_read_by_the_next_worker",
+    ),
+    Defence(
         "collusion",
         "desk/charging.py",
         "epsilon=dataset.epsilon, delta=dataset.delta, unit=unit)",
@@ -169,6 +184,13 @@ DEFENCES = (
         "test_service.py::test_an_approval_of_another_question_charges_nothing",
     ),
     Defence(
+        "approvals",
+        "desk/questions.py",
+        "if any(words in label.casefold() for words in DESKS_WORDS):",
+        "if False:",
+        "test_questions.py::test_a_label_does_not_say_that_the_owner_approved",
+    ),
+    Defence(
         "approvals", "desk/service.py", "if is_over(known):", "if False:", "test_service.py::test_an_approval_expires"
     ),
     Defence(
@@ -188,9 +210,51 @@ DEFENCES = (
     Defence(
         "denial of service",
         "desk/server.py",
-        "self.limits.take(person.name, dataset.rate)",
+        "self.limits.take(person.name, dataset.name, dataset.rate)",
         "pass",
         "test_server.py::test_each_data_set_has_its_rate",
+    ),
+    Defence(
+        "denial of service",
+        "desk/server.py",
+        "self._buckets[person, about] = level - 1, now",
+        "self._buckets = {(person, each): (level - 1, now) for each in (about, 'stays')}",
+        "test_server.py::test_questions_about_another_data_set_do_not_lift_the_rate_of_this_one",
+    ),
+    Defence(
+        "denial of service",
+        "desk/pages/visits.py",
+        "if not self._heavy.acquire(timeout=wait):",
+        "if not self._heavy.acquire(timeout=0.1) and False:",
+        "pages/test_pages.py::test_who_plans_trainings_keeps_nobody_waiting",
+    ),
+    Defence(
+        "denial of service",
+        "desk/connections.py",
+        "self._timer = self.loop.call_later(self.slowest, self.transport.close)",
+        "pass",
+        "test_server.py::test_a_head_that_is_sent_slowly_is_given_up",
+    ),
+    Defence(
+        "errors as a channel",
+        "desk/requests.py",
+        "text.isascii() and text.isdigit() and len(text) < 19",
+        "text.isdigit()",
+        "test_server.py::test_a_number_that_no_question_has_is_not_there",
+    ),
+    Defence(
+        "smuggled requests",
+        "desk/guard.py",
+        'if {b"transfer-encoding", b"content-length"} <= headers.keys():',
+        "if False:",
+        "test_server.py::test_a_request_with_two_lengths_is_refused",
+    ),
+    Defence(
+        "denial of service",
+        "desk/pages/planner.py",
+        'visit.desk.free.take(visit.person.name, "training", TRAININGS)',
+        "pass",
+        "pages/test_pages.py::test_who_plans_trainings_keeps_nobody_waiting",
     ),
     Defence(
         "denial of service",
@@ -421,11 +485,11 @@ def passes(source: Path, test: str) -> bool:
     return done.returncode == 0
 
 
-def main(size: int | None = None) -> None:
-    """Each defence, or the first ``size`` of them."""
+def main(size: int | None = None, parts: Sequence[str] | None = None) -> None:
+    """Each defence, or the first ``size`` of them; or those against the attacks that are named as parts."""
     check_lines()
     missed = []
-    watched = DEFENCES[:size]
+    watched = [defence for defence in DEFENCES if not parts or defence.attack in parts][:size]
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(HOME / "src", source, ignore=shutil.ignore_patterns("__pycache__"))

@@ -2,7 +2,8 @@
 
 A desk in processes of its own, with everything in a PostgreSQL server of its own, under load. At random moments one of
 its web process, a worker, and the database is ended with signal 9, and started again where it does not come back by
-itself. At the end each key is asked once more: it has one charge in the chain, and the one answer that it had.
+itself. After every few kills the clients stop, and each key is asked once more: it has one charge in the chain, and the
+one answer that it had.
 
 It needs PostgreSQL's programs, in ``/usr/lib/postgresql``.
 """
@@ -34,6 +35,7 @@ from tests.desk.desks import COUNT, free_port, write_desk
 
 SERVE = [sys.executable, "-c", "from discreet.cli import main; main()", "desk", "serve", "--port"]
 CLIENTS = 6
+ROUND = 10  # kills, after which what was promised is checked: a run that is ended loses those since the last round
 VICTIMS = ("web", *["worker"] * 3, *["database"] * 6)
 
 
@@ -126,21 +128,36 @@ def _command(number: int) -> bytes:
 
 @dataclass
 class Load:
-    """Clients that ask for ever, and note what they were answered."""
+    """Clients that ask until it is over, and note what they were answered; who is cut off asks again, with the same
+    key.
+    """
 
     url: str
     tokens: list[str]
+    name: str  # of the round: keys begin with it
     answers: dict[tuple[int, str], set[str]] = field(default_factory=dict)
     statuses: Counter[int] = field(default_factory=Counter)
     replies: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     over: bool = False
+    threads: list[threading.Thread] = field(default_factory=list)
+
+    def __enter__(self) -> Load:
+        self.threads = [threading.Thread(target=self.ask, args=(who,)) for who in range(CLIENTS)]
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.over = True
+        for thread in self.threads:
+            thread.join()
 
     def ask(self, who: int) -> None:
         headers, number = {"Authorization": f"Bearer {self.tokens[who]}"}, 0
         while not self.over:
             with httpx.Client(base_url=self.url, headers=headers, timeout=60) as client:
                 while not self.over:
-                    key = f"q{number}"
+                    key = f"{self.name}-{number}"
                     try:
                         reply = client.post("/v1/releases", json=COUNT.to_dict(), headers={"Idempotency-Key": key})
                     except httpx.TransportError:
@@ -154,14 +171,25 @@ class Load:
                     self.replies.release()
             time.sleep(0.1)
 
+    def once_more(self, who: int, key: str) -> str:
+        """The answer that is kept under a key."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}", "Idempotency-Key": key}
+        for _ in range(600):
+            with contextlib.suppress(httpx.TransportError):
+                reply = httpx.post(f"{self.url}/v1/releases", json=COUNT.to_dict(), headers=headers, timeout=60)
+                if reply.status_code == 201:
+                    return _value(reply.json())
+            time.sleep(0.1)
+        raise AssertionError("an answer that was given is no longer there")
+
 
 def _value(reply: dict[str, Any]) -> str:
     return "withheld" if reply["state"] == "withheld" else str(reply["columns"])
 
 
 @contextlib.contextmanager
-def served(home: Path) -> Iterator[tuple[Desk, Postgres, Load, DeskState]]:
-    """A desk under load."""
+def served(home: Path) -> Iterator[tuple[Desk, Postgres, list[str], DeskState]]:
+    """A desk, its database, the tokens of those who ask, its state."""
     (home / "postgres").mkdir()
     database = Postgres(home / "postgres")
     folder = home / "desk"
@@ -175,62 +203,59 @@ def served(home: Path) -> Iterator[tuple[Desk, Postgres, Load, DeskState]]:
             book.sub(f"p{number}", epsilon=900.0)
             tokens.append(state.add_person(f"p{number}", "analyst", ("visits",)))
     desk = Desk(folder, free_port())
-    load = Load(f"http://127.0.0.1:{desk.port}", tokens)
-    threads = [threading.Thread(target=load.ask, args=(who,)) for who in range(CLIENTS)]
     try:
         desk.start()
-        for thread in threads:
-            thread.start()
-        yield desk, database, load, state
+        yield desk, database, tokens, state
     finally:
-        load.over = True
-        for thread in threads:
-            thread.join()
         desk.kill()
         state.close()
         database.stop()
 
 
-def search(kills: int, seed: int) -> str:
-    """Kill so many; what was seen."""
-    draw, killed = random.Random(seed), Counter[str]()
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (desk, database, load, state):
-        for turn in range(kills):
-            for _ in range(draw.randint(1, 6)):
-                assert load.replies.acquire(timeout=300), "no question is answered any more"
-            time.sleep(draw.random() * 0.05)  # anywhere between two replies
-            victim = draw.choice(VICTIMS)
-            match victim:
-                case "web":
-                    desk.kill()
-                    desk.start()
-                case "worker":
-                    desk.kill_worker(draw)
-                case "database":
-                    database.kill()
-                    database.start()
-            killed[victim] += 1
-            if turn % 5 == 4:
-                print(f"{turn + 1} kills, {len(load.answers)} questions answered", file=sys.stderr, flush=True)
-        load.over = True
-        withheld = check(desk, load, state)
-        questions = f"{len(load.answers)} questions, {withheld} of them withheld"
-        return f"{dict(killed)}; {questions}; replies by status {dict(load.statuses)}"
+def kill(victim: str, desk: Desk, database: Postgres, draw: random.Random) -> None:
+    """End it, and start it again where nothing else does."""
+    match victim:
+        case "web":
+            desk.kill()
+            desk.start()
+        case "worker":
+            desk.kill_worker(draw)
+        case "database":
+            database.kill()
+            database.start()
+        case _:
+            raise AssertionError(victim)
+
+
+def search(kills: int, seed: int) -> int:
+    """Kill so many, and check after every few; how many questions were answered."""
+    draw, killed, answered = random.Random(seed), Counter[str](), 0
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder)) as (desk, database, tokens, state):
+        for first in range(0, kills, ROUND):
+            with Load(f"http://127.0.0.1:{desk.port}", tokens, f"r{first}") as load:
+                for _ in range(min(ROUND, kills - first)):
+                    for _ in range(draw.randint(1, 6)):
+                        assert load.replies.acquire(timeout=300), "no question is answered any more"
+                    time.sleep(draw.random() * 0.05)  # anywhere between two replies
+                    victim = draw.choice(VICTIMS)
+                    kill(victim, desk, database, draw)
+                    killed[victim] += 1
+            withheld = check(desk, load, state)
+            answered += len(load.answers)
+            print(f"desk_kills: {killed.total()} kills {dict(killed)} checked, none lost, none doubled", flush=True)
+            seen = f"{len(load.answers)} questions, {withheld} withheld, replies by status {dict(load.statuses)}"
+            print(f"  in the last round {seen}", flush=True)
+    return answered
 
 
 def check(desk: Desk, load: Load, state: DeskState) -> int:
-    """Each key once more; the chain; what is stored. How many answers are withheld."""
-    for _ in range(CLIENTS):  # requests that were at work
-        time.sleep(0.5)
+    """Each key of a round once more, at a desk that was started anew; the chain; all that is stored. How many answers
+    are withheld.
+    """
     desk.kill()
     desk.start()
     for (who, key), values in load.answers.items():
-        headers = {"Authorization": f"Bearer {load.tokens[who]}", "Idempotency-Key": key}
-        for _ in range(3):
-            reply = httpx.post(f"{load.url}/v1/releases", json=COUNT.to_dict(), headers=headers, timeout=60)
-            if reply.status_code == 201:
-                break
-        values.add(_value(reply.json()))
+        values.add(load.once_more(who, key))
     assert all(len(values) == 1 for values in load.answers.values()), "two answers for one key"
     configuration = read_configuration(desk.folder / "desk.toml")
     with Ledger(configuration.ledger) as ledger:
@@ -248,7 +273,8 @@ def check(desk: Desk, load: Load, state: DeskState) -> int:
 def main(size: int | None = None, seed: int = 0) -> None:
     """200 kills, by default."""
     kills = size or 200
-    print(f"desk_kills: {kills} kills: {search(kills, seed)}; none lost, none doubled", flush=True)
+    answered = search(kills, seed)
+    print(f"desk_kills: {kills} kills, {answered:,} questions; none lost, none doubled", flush=True)
 
 
 def retry(case: int) -> None:

@@ -269,7 +269,10 @@ COMMANDS = {
     "epsilon missing": ("query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t'", "epsilon"),
     "a target that is not declared": ("fit d.csv --schema s.toml --target income --epsilon 1 --out m.json", "income"),
     "a model into no folder": ("fit d.csv --schema s.toml --target ward --epsilon 1 --out no/m.json", "no"),
-    "a budget in words": ("query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon one", "valid number"),
+    "a budget in words": (
+        "query d.csv --schema s.toml --sql 'SELECT COUNT(*) FROM t' --epsilon one",
+        "--epsilon is 'one', but must be a number",
+    ),
     "a model that is none": ("predict d.csv d.csv", "model"),
     "a report of no book": ("report census --ledger none.db", "none.db|census"),
     "an event misspelt": ("epsilon 'gausian(1)' --delta 1e-5", "gausian.*gaussian"),

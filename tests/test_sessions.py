@@ -22,7 +22,6 @@ import pytest
 import torch
 
 from discreet import Ledger, events, random
-from discreet.auditing.canaries import GradientCanaries
 from discreet.errors import DiscreetError
 from discreet.ledger import Reservation
 from discreet.mechanisms import AboveThreshold, Gaussian, SparseVector
@@ -211,21 +210,6 @@ def test_without_the_lock_the_second_is_answered_too(kind: str, monkeypatch: pyt
     monkeypatch.setattr("discreet.pate.aggregation.VotingSession._refuse_outside", lambda self: None)
     session = KINDS[kind].make()
     assert len(meet(session, lambda: KINDS[kind].ask(session), lambda f: KINDS[kind].hook(monkeypatch, f))) == 2
-
-
-def test_canaries_note_one_step_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their notes of a step belong together, and an audit sees none half-made."""
-    run = run_of(GradientCanaries(20, rng=1))
-    canaries = run._noise
-    total = [torch.zeros(1, 40), torch.zeros(1)]
-    facts = [Step(number=n, multiplier=1.0, sensitivity=1.0, movement=1, divisor=1.0) for n in (0, 1)]
-    ask = lambda: canaries.release(facts.pop(), total, Gaussians(random.seeded(1))) or True  # noqa: E731
-    seen: list[int] = []
-    monkeypatch.setattr(canaries, "report", lambda told: seen.append(told.steps))
-    canaries.every = 1
-    answers = meet(canaries._notes, ask, lambda inside: patched(Independent, "release")(monkeypatch, inside))
-    assert len(answers) == 2
-    assert seen == [1, 2]
 
 
 def answers_of(ask: Callable[[], bool], callers: int = 8) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from typing import Any
 
 import numpy as np
@@ -13,42 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from discreet import auditing, events
 from discreet.auditing.single_run import audit_run
-from discreet.training import make_private
-from discreet.training.sampling.participation import BallsInBinsDealing, CyclicPoissonSampling, KeptBinsDealing
 from experiments.tight_audits import descent
-from tests.auditing.broken import Averaged
 
 WIDTH = 600
-
-
-def trained(noise: Any, *, passes: int = 2, batch_size: int = 4, **options: Any) -> Any:
-    """A run on eight records."""
-    torch.manual_seed(0)
-    model = torch.nn.Linear(WIDTH, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    made = torch.Generator().manual_seed(1)
-    records = TensorDataset(torch.randn(8, WIDTH, generator=made), torch.zeros(8, 1))
-    told = {"noise_multiplier": 0.7, "epochs": passes, "loss_reduction": "mean"} | options
-    private = make_private(model, optimizer, DataLoader(records, batch_size=batch_size), noise=noise, **told)
-    model, optimizer, loader = private
-    for _ in range(passes):
-        for x, y in loader:
-            optimizer.zero_grad()
-            torch.nn.functional.mse_loss(model(x), y).backward()
-            optimizer.step()
-    return model, optimizer
-
-
-@pytest.mark.parametrize("sampler", ["poisson", "balls-in-bins", "shuffled"])
-def test_a_true_claim_survives_and_is_the_runs_own(sampler: str) -> None:
-    """At a level of 1e-6; the claim that is tested is the price of what ran."""
-    canaries = auditing.GradientCanaries(500, confidence=1 - 1e-6)
-    _, optimizer = trained(canaries, sampler=sampler)
-    found = canaries.audit(delta=1e-5)
-    assert not found.violated
-    assert canaries.executed == optimizer.privacy.executed
-    assert found.claimed == pytest.approx(optimizer.privacy.epsilon(1e-5, executed=True))
-    assert found.verdict.startswith("Inconclusive: ")  # so large an epsilon is refuted by no 500 canaries
 
 
 def test_a_claim_that_no_guesses_could_refute_is_not_called_consistent() -> None:
@@ -56,46 +21,6 @@ def test_a_claim_that_no_guesses_could_refute_is_not_called_consistent() -> None
     inside, scores = np.arange(400) % 2 == 0, np.random.default_rng(0).normal(size=400)
     words = [audit_run(scores, inside, events.Gaussian(noise_multiplier=z)).verdict for z in (1.0, 0.2)]
     assert [word.split(":")[0] for word in words] == ["Consistent", "Inconclusive"]
-
-
-def test_the_model_is_that_of_the_run_without_canaries() -> None:
-    """Up to rounding, and so is the price: real records pay nothing for them."""
-    plain, plainly = trained(None, rng=3)
-    watched, optimizer = trained(auditing.GradientCanaries(500, rng=4), rng=3)
-    for one, other in zip(plain.parameters(), watched.parameters(), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
-    assert optimizer.privacy.planned == plainly.privacy.planned
-
-
-def test_noise_without_the_factor_of_the_batch_is_caught_while_the_run_trains() -> None:
-    """The callback is told after every other step; the last report refutes the claim."""
-    told: list[auditing.OneRun] = []
-    canaries = auditing.GradientCanaries(600, noise=Averaged(), every=2, report=told.append)
-    trained(canaries, batch_size=8, passes=4, noise_multiplier=2.0)
-    assert [each.steps for each in told] == [2, 4]
-    assert told[-1].violated
-    assert told[-1].lower > told[-1].claimed
-    assert str(told[-1]).startswith("VIOLATED: ")
-
-
-def test_a_handle_follows_the_last_run_and_mixes_none() -> None:
-    canaries = auditing.GradientCanaries(50)
-    with pytest.raises(ValueError, match="No step was released"):
-        canaries.audit()
-    trained(canaries, batch_size=8, passes=4)
-    first = canaries.observations
-    trained(canaries, batch_size=8, passes=4)
-    assert canaries.audit(confidence=0.9).steps == 4
-    assert not np.array_equal(first[0], canaries.observations[0])
-    assert copy.deepcopy(canaries).correlated is False
-
-
-def test_a_participation_without_a_rate_is_refused_before_anything_runs() -> None:
-    class Odd:
-        period, adjacency = 1, "add-remove"
-
-    with pytest.raises(ValueError, match="has no rate"):
-        auditing.GradientCanaries(50).event(Odd(), [1.0])  # type: ignore[arg-type]
 
 
 def test_input_canaries_go_the_way_of_records_and_an_unclipped_model_gives_them_away() -> None:
@@ -133,16 +58,6 @@ def test_a_claim_that_no_guess_can_test_has_no_verdict() -> None:
         audit_run(np.arange(100.0), np.arange(100) < 50, events.NonPrivate())
 
 
-def test_a_report_that_cannot_judge_does_not_end_the_run() -> None:
-    class Unable(auditing.GradientCanaries):
-        def audit(self, *args: Any, **named: Any) -> auditing.OneRun:
-            raise auditing.CannotJudge("too few")
-
-    told: list[Any] = []
-    trained(Unable(20, every=1, report=told.append))
-    assert [type(each) for each in told] == [auditing.CannotJudge] * 4
-
-
 @pytest.mark.parametrize("right", range(20, 101, 10))
 def test_a_verdict_does_not_contradict_its_bound(right: int) -> None:
     """An event without noise to change has two tests; what is said is one of them."""
@@ -178,20 +93,3 @@ def test_descent_with_gradient_canaries_nearly_reaches_its_claim(observations: i
         one = auditing.audit(descent(observations), 0, 1, trials=observations, delta=1e-5)
         found.append(one.lower / one.claimed)
     assert share <= np.median(found) <= 1
-
-
-def test_canaries_take_part_as_records_do():
-    """In bins that are kept always at the same place; in cyclic parts by a coin as well (six deviations: 1e-9)."""
-    places = {}
-    for part in (KeptBinsDealing(5), BallsInBinsDealing(5), CyclicPoissonSampling(0.5, 5)):
-        canaries = auditing.GradientCanaries(count=1000, rng=1)
-        canaries.event(part, [1.0] * 10)
-        canaries._place([torch.zeros(2000)])
-        places[type(part)] = np.array([canaries._taking_part(number) for number in range(10)])
-    kept, anew, cyclic = places.values()
-    inside = int(kept[:5].sum())
-    assert (kept[:5] == kept[5:]).all()
-    assert (kept[:5].sum(axis=0) <= 1).all()
-    assert (anew[:5] != anew[5:]).any()
-    assert abs(int(cyclic.sum()) - inside) < 6 * math.sqrt(inside / 2)
-    assert ((cyclic.reshape(2, 5, -1).any(axis=0)).sum(axis=0) <= 1).all()

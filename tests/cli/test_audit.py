@@ -10,6 +10,7 @@ import pytest
 
 from discreet import auditing, cli, statistics
 from discreet.auditing.made_up import STATISTICS, frame_read, made_up_statistic, made_up_table
+from discreet.cli import audit as audit_command
 from discreet.release import Release
 from discreet.schema import Bounded, Declaration, Schema, Unlisted
 
@@ -70,6 +71,19 @@ def test_queries_and_fits_are_audited_on_rows_made_up_from_the_schema(here, caps
     assert code == (2 if told["saw_nothing"] else 0)
     assert 0 <= told["lower"] <= told["claimed"] < 1.01
     assert told["trials"] == 100
+
+
+@pytest.mark.parametrize(("seconds", "minutes"), [(0.05, None), (0.5, 9)])
+def test_whoever_waits_for_minutes_is_told_so_once_without_a_terminal_too(capsys, seconds, minutes):
+    """Unless the runs take less than a minute, or JSON is asked for."""
+    for silent in (False, True):
+        tell = audit_command._with_pace(None, silent=silent, clock=iter([0.0, 20 * seconds]).__next__)
+        for done in range(1, 1001):
+            tell(done, 1000)
+        said = capsys.readouterr().err
+        expected = minutes is not None and not silent
+        assert said.count("2 x 500 runs will take about 9 more minutes; --trials takes fewer") == expected
+        assert bool(said) == expected
 
 
 def test_a_query_may_stand_in_the_file(here, capsys):

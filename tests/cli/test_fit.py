@@ -77,7 +77,7 @@ def test_a_class_is_learned_and_predicted(capsys):
     )
     run("predict", "model.json", "data.csv", "--out", "out.csv")
     told = capsys.readouterr()
-    assert "4001 predictions of income" in told.out
+    assert "4,001 predictions of income" in told.out
     assert "1 line has no prediction, because of too few fields or bytes that are no text: 4002" in told.err
     found = Path("out.csv").read_text().split()
     truth = [line.split(",")[3] for line in Path("data.csv").read_text().splitlines()[1:4001]]

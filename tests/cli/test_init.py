@@ -35,6 +35,12 @@ def test_a_draft_names_every_column_and_holds_no_value(people):
         parse_schema(text)
 
 
+def test_a_file_that_is_not_there_is_said_to_be_missing(people, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["init", "peple.csv"])
+    assert "There is no file 'peple.csv'." in capsys.readouterr().err
+
+
 def test_what_is_answered_is_a_schema(people):
     said = "none\nnumber\n0\n100\ncategory\nf, m\nnone\nprivate\ndate\n2024-01-01\n2024-12-31\n\n"
     assert run("people.csv", "--ask", "-o", "known.toml", answers=said).exit_code == 0

@@ -38,6 +38,14 @@ epochs = 12
 """
 
 
+def test_an_audited_training_prints_and_keeps_its_verdict(capsys, folder):
+    with pytest.raises(SystemExit, match="0"):
+        main(["train", "run.toml", "--out", "net.pt", "--no-book", "--quiet", "--audit", "200", "--seed", "3"])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("audit: Consistent: 200 canaries in ")
+    assert json.loads((folder / "net.pt.json").read_text())["audit"] == last.removeprefix("audit: ")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

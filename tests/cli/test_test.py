@@ -41,7 +41,7 @@ def test_a_test_is_charged_and_shown(folder, capsys):
     assert run(*TEST, "--ledger", "budget.db") == 0
     shown = capsys.readouterr().out
     assert "Welch's test: treated, days" in shown
-    assert "p = 0.0001" in shown
+    assert "p ≤ 0.0001 (two-sided; as small as the simulated draws can say)" in shown
     with Ledger(f"sqlite:///{folder}/budget.db") as ledger:
         assert [entry.label for entry in ledger.book("ward").entries()][-1] == "Welch's test: treated, days"
         assert ledger.book("ward").spent().epsilon == pytest.approx(1.0)
@@ -76,6 +76,15 @@ def test_the_effect_has_a_name_and_a_one_sided_test_says_that_its_interval_is_no
     assert ("95 % two-sided interval" in shown) == ("greater" in options)
 
 
+@pytest.mark.parametrize("options", [("--test", "anova"), ("--of", "seen"), ("--test", "kolmogorov-smirnov")])
+def test_a_test_without_sides_names_none(folder, capsys, options):
+    """Not "two-sided" of squares; and one side of it is refused."""
+    assert run(*TEST, "--no-book", *options) == 0
+    assert "sided" not in capsys.readouterr().out.partition("assumes")[0]
+    assert run(*TEST, "--no-book", *options, "--alternative", "less") == 2
+    assert "alternative is 'less'" in capsys.readouterr().err
+
+
 def test_no_book_is_said_in_the_words_of_the_command_line(folder, capsys, recwarn):
     release._said.discard("no book")
     assert run(*TEST) == 0
@@ -103,3 +112,12 @@ def test_a_public_mistake_is_found_before_a_book_is_charged(folder, capsys, opti
     assert said in capsys.readouterr().err
     with Ledger(f"sqlite:///{folder}/budget.db") as ledger:
         assert ledger.book("ward").spent().epsilon == 0
+
+
+def test_one_column_is_tested_against_a_value(folder, capsys):
+    column = ("test", "visits.csv", "--schema", "visits.toml", "--of", "days", "--epsilon", "1", "--no-book")
+    assert run(*column, "--seed", "1", "--test", "one-sample", "--null", "9", "--json") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["p_value"] < 0.01
+    assert answer["interval"][0] < 8 < answer["interval"][1]
+    assert run(*column) != 0  # without its name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 import discreet as dp
+from discreet import cli
 from discreet.desk import ApprovalNeeded, Desk, DeskError, connect
 from discreet.desk.questions import DeskQuestion
 from discreet.tables import col
@@ -68,6 +70,35 @@ def test_the_key_gives_the_stored_answer(at: Desk) -> None:
     assert asked.release(epsilon=0.1, key="one").value.equals(answer.value)
     assert at.release_of("one").value.equals(answer.value)
     assert [line["key"] for line in at.history()] == ["one"]
+
+
+def test_who_has_the_answer_already_is_told_whatever_epsilon_and_words_it_was_asked_with(at: Desk) -> None:
+    """In Python by a warning; under a key of one's own nothing is remarked, and another question is another."""
+    visits = at.table("visits")
+    first = visits.sql("SELECT ward, COUNT(*) AS n FROM visits WHERE days > 1 GROUP BY ward", epsilon=0.1)
+    again = visits.filter(col("days") > 1).group_by("ward").count()
+    with pytest.warns(
+        UserWarning, match=rf"asked before, on 2.* UTC, with epsilon=0.1: desk.release_of\('{first.key}'"
+    ):
+        again.release(epsilon=0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.release(epsilon=0.2, key="mine")
+        visits.filter(col("days") > 2).group_by("ward").count().release(epsilon=0.1)
+
+
+def test_the_command_line_refuses_to_ask_a_desk_twice_by_accident(
+    desk: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, token = desk.person()
+    monkeypatch.setenv("DISCREET_DESK_TOKEN", token)
+    for epsilon, options, code in (("0.1", (), 0), ("0.2", (), 2), ("0.2", ("--again",), 0)):
+        words = ["query", "visits", "--desk", desk.url, "--sql", "SELECT COUNT(*) AS n FROM visits", "--epsilon"]
+        with pytest.raises(SystemExit) as stopped:
+            cli.main([*words, epsilon, *options])
+        assert int(stopped.value.code or 0) == code
+        assert ("say --again to pay for another one" in capsys.readouterr().err) == (code == 2)
+    assert desk.service.ledger.book(f"visits/{name}").spent().entries == 2
 
 
 def test_a_lost_connection_is_asked_again_under_the_same_key(desk: Running) -> None:

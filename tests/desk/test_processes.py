@@ -20,6 +20,7 @@ import pytest
 
 from discreet import cli
 from discreet.desk import DeskError
+from discreet.events import PureDP
 from discreet.ledger import Ledger
 from tests.desk.desks import COUNT, PATIENCE, free_port, write_desk
 
@@ -133,6 +134,25 @@ def test_what_a_desk_needs_is_asked_for_in_words(folder: Path, capsys: pytest.Ca
             cli.main(list(words))
         assert stopped.value.code == 2
         assert reason in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_desk_that_takes_over_a_book_says_what_is_left_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And refuses other limits at once, not when it is served; a new book is not remarked."""
+    write_desk(folder).unlink()
+    words = ("desk", "init", "visits", "visits.parquet", "--schema", "visits.toml", "--epsilon")
+    run(*words, "3")
+    assert "already" not in capsys.readouterr().out
+    with Ledger(f"sqlite:///{folder / 'budget.db'}") as ledger:
+        ledger.open("visits", epsilon=3.0).charge(PureDP(epsilon=2.25))
+    run(*words, "3", "--force")
+    assert "2.25 of epsilon 3 is spent, 0.75 is left for the desk" in capsys.readouterr().out
+    written = Path("desk.toml").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit):
+        cli.main([*words, "5", "--force"])
+    assert "visits" in capsys.readouterr().err
+    assert Path("desk.toml").read_text(encoding="utf-8") == written
 
 
 def test_the_owner_decides_at_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ from discreet.desk.expressions import read_expression, write_expression
 from discreet.desk.json_text import DEEPEST, LONGEST, read_object
 from discreet.desk.public_tables import empty_table, made_up_table
 from discreet.desk.questions import MOST_STEPS, BuilderCall, DeskBudget, DeskQuestion
+from discreet.desk.row_work import MOST_WORK, row_work
 from discreet.tables import case, col
 from discreet.tables.query import TableQuery
 
@@ -196,6 +197,13 @@ def doubled(depth: int) -> list[BuilderCall]:
     return [Call("derive", (), {name: (col(before) + col(before)).clip(0, 100)}) for before, name in pairwise(names)]
 
 
+def repeated(depth: int) -> list[Call]:
+    """Texts, each four times the one before."""
+    names = ["street", *(f"x{number}" for number in range(depth))]
+    return [Call("derive", (), {name: col(before).text.followed_by(*[col(before)] * 3)})
+            for before, name in pairwise(names)]  # fmt: skip
+
+
 def test_a_question_without_end_when_it_is_written_out_is_refused() -> None:
     """Whoever answers for it would be busy for years."""
     few = DeskQuestion("people", EPSILON, (*doubled(4), Call("sum", ("x3",))))
@@ -211,6 +219,38 @@ def test_a_question_without_end_when_it_is_written_out_is_refused() -> None:
         inner = f"SELECT x + x AS x FROM ({inner})"
     with pytest.raises(ValueError, match=r"written out|nested"):
         DeskQuestion("people", EPSILON, sql=f"SELECT SUM(x) FROM ({inner})").operation(table())
+
+
+LONG = case((col("street") == "a", col("street").text.followed_by("a" * 60_000)), otherwise="")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Call("filter", (LONG.text.like("%" + "a" * 30_000 + "_b"),)),),
+        (Call("filter", (LONG.text.contains("a" * 30_000 + "b"),)),),
+        (Call("derive", (), {"x": LONG}), Call("filter", (col("x").text.like("%" + "a" * 1000 + "_b"),))),
+        (Call("derive", (), {"long": col("street").text.followed_by(*["a" * 1000] * 50).text.like("a_" * 100)}),),
+        (*repeated(6), Call("filter", (col("x5").text.ends_with("z" * 10),))),
+    ],
+)
+def test_no_question_takes_long_at_one_row_alone(steps: tuple[Call, ...]) -> None:
+    """How late its answer is would tell whether that row is there."""
+    with pytest.raises(ValueError, match="One row may take"):
+        DeskQuestion("people", EPSILON, (*steps, Call("count"))).operation(table())
+
+
+def test_the_work_of_honest_questions_is_far_from_the_bound() -> None:
+    listed = col("street").is_in([f"street {number}" for number in range(10_000)])
+    for condition in [*EXPRESSIONS.values(), listed]:
+        assert row_work(table().filter(condition).group_by().count().rows) < MOST_WORK / 10
+
+
+@pytest.mark.parametrize("label", ["stay [approved by olga: 12ab]", "[Raised by olga]"])
+def test_a_label_does_not_say_that_the_owner_approved(label: str) -> None:
+    """The chain would, in the desk's own words."""
+    with pytest.raises(ValueError, match="who approved"):
+        DeskQuestion.from_dict(DeskQuestion("people", EPSILON, (Call("count"),), label=label).to_dict())
 
 
 @pytest.mark.parametrize(

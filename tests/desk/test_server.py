@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
+from uvicorn.server import ServerState
 
 from discreet.desk import guard
+from discreet.desk.connections import Connection
 from discreet.desk.errors import NOT_THERE
 from discreet.desk.json_text import LONGEST
 from discreet.desk.server import PUBLIC, ROUTES, application
@@ -29,7 +33,7 @@ BODIES: dict[str | None, Any] = {
     "Raise": {"why": "described", "epsilon": 0.1, "person": "nobody"},
     None: None,
 }
-VALUES = {"name": "visits", "key": "none", "number:int": "999", "decision": "approve"}
+VALUES = {"name": "visits", "key": "none", "number": "999", "decision": "approve"}
 
 
 def path_of(route: str) -> str:
@@ -204,6 +208,69 @@ def test_a_request_that_is_sent_slowly_is_given_up(monkeypatch: pytest.MonkeyPat
     assert sent[0]["status"] == 408
 
 
+class Transport(asyncio.Transport):
+    """Bytes that are written to nobody."""
+
+    is_closed = False
+
+    def write(self, data: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+
+@pytest.mark.parametrize(
+    ("sent", "is_cut_off"),
+    [(b"", True), (b"GET / HTTP/1.1\r\nHost: l", True), (b"GET / HTTP/1.1\r\nHost: l\r\n\r\n", False)],
+)
+def test_a_head_that_is_sent_slowly_is_given_up(monkeypatch: pytest.MonkeyPatch, sent: bytes, is_cut_off: bool) -> None:
+    """Five hundred connections that say nothing would lock out everybody."""
+    monkeypatch.setattr(Connection, "slowest", 0.0)
+
+    async def connect() -> bool:
+        is_over = asyncio.Event()
+
+        async def answer(scope: object, receive: object, send: object) -> None:
+            await is_over.wait()
+
+        one, transport = Connection(uvicorn.Config(answer, lifespan="off"), ServerState(), {}), Transport()
+        one.connection_made(transport)
+        if sent:
+            one.data_received(sent)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        is_closed = transport.is_closed
+        is_over.set()
+        await asyncio.gather(*one.tasks)
+        return is_closed
+
+    assert asyncio.run(connect()) == is_cut_off
+
+
+def test_a_request_with_two_lengths_is_refused(desk: Running) -> None:
+    """A proxy that goes by the one would see a second request where a desk that goes by the other does not."""
+    text = (
+        "POST /v1/explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", int(desk.url.rpartition(":")[2]))) as connection:
+        connection.sendall(text.encode())
+        reply = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert reply.startswith(b"HTTP/1.1 400")
+    assert reply.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "\u00b2", "9" * 30, "9" * 5000, "x"])
+def test_a_number_that_no_question_has_is_not_there(desk: Running, number: str) -> None:
+    """Python refuses to read 5,000 digits, which is no failure of the desk's."""
+    reply = desk.client("owner").post(f"/v1/requests/{number}/approve", json={"why": ""})
+    assert reply.status_code == 404
+
+
 def test_a_cookie_is_no_token(desk: Running) -> None:
     token = desk.person()[1]
     with httpx.Client(base_url=desk.url, cookies={"token": token, "Authorization": f"Bearer {token}"}) as client:
@@ -234,12 +301,26 @@ def test_who_asks_too_often_is_told_to_wait(desk: Running, monkeypatch: pytest.M
     from discreet.desk.errors import Refusal
 
     for _ in range(2):
-        limits.take("ada", 2)
+        limits.take("ada", "visits", 2)
     with pytest.raises(Refusal, match="At most 2 questions a minute"):
-        limits.take("ada", 2)
-    limits.take("ada", 2)  # half a minute later, one more
+        limits.take("ada", "visits", 2)
+    limits.take("ada", "visits", 2)  # half a minute later, one more
     with pytest.raises(Refusal):
-        limits.take("ada", 2)
+        limits.take("ada", "visits", 2)
+
+
+def test_questions_about_another_data_set_do_not_lift_the_rate_of_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.desk.errors import Refusal
+    from discreet.desk.server import _Limits
+
+    limits = _Limits()
+    now = iter([0.0, 0.0, 1.0, 1.0])
+    monkeypatch.setattr("discreet.desk.server.monotonic", lambda: next(now))
+    limits.take("ada", "stays", 1)
+    limits.take("ada", "visits", 6000)
+    limits.take("ada", "visits", 6000)  # a bucket for both would have been filled again within this second
+    with pytest.raises(Refusal, match="At most 1 questions a minute"):
+        limits.take("ada", "stays", 1)
 
 
 def test_each_data_set_has_its_rate(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from discreet.desk.configuration import read_configuration
-from discreet.desk.errors import WITHHELD
+from discreet.desk.errors import WITHHELD, Refusal
 from discreet.desk.service import MOST_UNDECIDED, Service
 from discreet.desk.state import DeskState, Person
 from discreet.errors import DiscreetError
@@ -188,6 +188,15 @@ def test_a_server_that_dies_leaves_what_its_ledger_says(
         reply = ask(client, COUNT, "q").json()
         assert reply["state"] == (state or "answered")
         assert charges(desk, name) == 1
+
+
+def test_a_desk_starts_though_the_book_of_who_was_interrupted_is_gone(desk: Running) -> None:
+    """A ledger that was put back to before they were added: it is said to them, and keeps nobody else out."""
+    state, ghost = desk.service.state, Person("ghost", "analyst", ("visits",))
+    assert state.begin(ghost.name, "q", COUNT.digest(ghost.name), COUNT.to_dict(), "running")
+    desk.service._withhold_interrupted()  # as it starts
+    with pytest.raises(Refusal, match="You have no budget"):
+        asyncio.run(desk.service.stored(ghost, "q"))
 
 
 def test_a_state_that_was_restored_from_a_copy_gives_no_second_draw(tmp_path: Path) -> None:

@@ -173,6 +173,28 @@ def test_a_worker_that_cannot_open_its_data_stops_the_start(tmp_path: Path) -> N
         Workers(1, {"visits": (str(dataset.source), str(dataset.schema))}, 1.0)
 
 
+@pytest.mark.parametrize("changed", ["ready", "places", "schemas"])
+def test_a_source_that_changed_is_not_read_by_the_next_worker(monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    """A schema that is edited, or a file that is replaced, under a running desk: its owner was not asked."""
+    from discreet.desk import workers
+
+    same = {"ready": {"visits": {}}, "places": {"visits": None}, "schemas": {"visits": {"columns": {}}}}
+    starts = iter([same, same | {changed: {}}, same])
+    asked = []
+    monkeypatch.setattr(workers._Worker, "start", lambda self: next(starts))
+    monkeypatch.setattr(workers._Worker, "ask", lambda self, job: asked.append(job) or {"stopped": True})
+    one = Workers(1, {}, 1.0)
+    outcomes = []
+    for _ in range(2):
+        job = Job({}, lambda wanted: True, 1.0)
+        one.put(job)
+        outcomes.append(job.outcome.result(PATIENCE))
+        job.done.set()
+    one.close()
+    assert outcomes == [None, {"stopped": True}]  # the second, when all is as it was
+    assert len(asked) == 1
+
+
 def test_a_late_answer_is_withheld_and_its_worker_ended(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadline that has passed when the worker is told to read."""
     from discreet.desk import workers
@@ -210,7 +232,7 @@ def test_what_fails_in_a_worker_says_nothing(monkeypatch: pytest.MonkeyPatch) ->
         raise RuntimeError("a private value: 4711")
 
     monkeypatch.setattr(worker, "charged", fail)
-    opened: Any = worker._Opened(None, None, "")  # type: ignore[arg-type]
+    opened: Any = worker._Opened(None, None, {}, "")  # type: ignore[arg-type]
     pipe: Any = None
     for message in ({"ask": COUNT.to_dict()}, {"ask": {}}, {}, [], None):
         assert worker._answer(pipe, {"visits": opened}, message) == {"failed": False}

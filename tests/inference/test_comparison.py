@@ -132,3 +132,39 @@ def test_rows_without_an_order_are_not_compared():
     relation = duckdb.connect().sql("SELECT 1 AS who, 'new' AS arm, 7 AS days")
     with pytest.raises(ValueError, match="no order"):
         dp.table(relation, schema=facts, unit="who").compare("arm", "days", epsilon=1.0)
+
+
+def test_one_column_is_tested_against_a_value():
+    """The mean of days is 8.5, and so is about their median."""
+    answer = compare(ROWS, "days", schema=FACTS, test="one-sample", null=8.0, epsilon=1.0, rng=1)
+    assert answer.label == "one-sample test: days"
+    assert answer.interval[0] < 8.5 < answer.interval[1]
+    assert answer.p_value < 0.01
+    median = dp.table(pl.DataFrame(ROWS), schema=FACTS).compare("days", test="quantile", null=9.0, epsilon=1.0, rng=1)
+    assert median.interval[0] <= 8.5 <= median.interval[1]
+
+
+def test_two_columns_of_numbers_are_paired_within_the_bounds_of_both():
+    rows = {"days": [10.0, 12.0] * 400, "cost": [40.0, 44.0] * 400}
+    answer = compare(rows, "cost", "days", schema=FACTS, test="paired", epsilon=1.0, rng=1)
+    assert answer.interval[0] < 31 < answer.interval[1]
+    assert answer.p_value < 0.001
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        (("days",), {}, "There is one column"),
+        (("days",), {"test": "welch"}, "takes two columns"),
+        (("arm", "days"), {"test": "one-sample"}, "takes one column"),
+        (("arm", "days"), {"test": "anova", "null": 1.0}, "has one null hypothesis only"),
+        (("arm",), {"test": "one-sample"}, "needs numbers"),
+        (("days",), {"test": "one-sample", "n": 1200, "adjacency": "replace"}, "number is private"),
+        (("days",), {"test": "one-sample", "null": 31.0}, "null"),
+    ],
+)
+def test_a_test_of_other_columns_than_it_takes_is_refused_before_the_charge(columns, options, said):
+    book = dp.Ledger("sqlite://").open("study", epsilon=1.0)
+    with pytest.raises(ValueError, match=said):
+        compare(ROWS, *columns, schema=FACTS, epsilon=0.5, book=book, **options)
+    assert book.spent().epsilon == 0

@@ -13,7 +13,7 @@ from scipy import stats
 import discreet as dp
 from discreet import inference
 from discreet.errors import BudgetExceeded
-from discreet.inference import OneSample, Paired, Samples, Welch
+from discreet.inference import OneSample, Paired, Samples, Welch, power
 
 SURE = {"epsilon": 1e6}
 RNG = np.random.default_rng(3)
@@ -107,6 +107,17 @@ def test_a_test_that_can_show_nothing_says_so_before_the_charge():
     assert book.spent().epsilon == pytest.approx(0.1)
 
 
+def test_of_a_public_number_of_records_it_is_known_without_a_guess():
+    book = dp.Ledger("sqlite://").open("study", epsilon=20.0, adjacency="replace")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="too small for this test"):
+            book.release(OneSample(bounds=(0, 1), n=30, adjacency="replace", epsilon=0.01), [0.5] * 30)
+        for n in (15, 36):  # where the largest effect, all records at a bound, is seen
+            book.release(OneSample(bounds=(0, 1), null=0.5, n=n, adjacency="replace", epsilon=10.0), [0.5] * n)
+    assert book.spent().epsilon == pytest.approx(20.0)
+
+
 def test_what_is_no_pair_of_columns_is_refused_before_the_charge():
     ledger = dp.Ledger("sqlite://")
     book = ledger.open("study", epsilon=1.0)
@@ -156,3 +167,64 @@ def test_an_effect_of_which_nothing_is_known_is_one_that_the_bounds_allow():
         answer = inference.welch([9.0] * 50, [7.0] * 50, bounds=(0, 30), epsilon=1e-3, rng=seed)
         assert (answer.p_value, answer.interval) == (1.0, (-np.inf, np.inf))
         assert -30 <= answer.effect <= 30
+
+
+def test_a_public_number_of_records_leaves_all_of_the_budget_to_the_mean():
+    """Of 1,000 records at ε = 0.1 the interval is as wide as noise of 2/ε on their sum; 1.4 times without n."""
+    values = [4.0, 5.0, 6.0, 7.0] * 250
+    told = {"adjacency": "replace", "epsilon": 0.1, "null": 5.0, "rng": 1}
+    known = inference.one_sample(values, (0, 10), n=1_000, **told)
+    private = inference.one_sample(values, (0, 10), **told)
+    assert known.event.noise_multiplier == private.event.noise_multiplier
+    width, wider = (np.diff(answer.interval)[0] for answer in (known, private))
+    assert width == pytest.approx(2 * 1.96 * np.hypot(10 * 2**0.5 / 0.1 / 1_000, 1.12 / 1_000**0.5), rel=0.15)
+    assert wider > 1.25 * width
+
+
+def test_the_totals_of_a_public_number_of_records_move_by_two_at_most():
+    """From any record to any other, in L1; and by two in L2, whose square the event of Gaussian noise counts."""
+    test = OneSample(bounds=(0, 1), n=1, adjacency="replace", epsilon=1.0)
+    totals = np.array([test.totals(np.array([t]))[0] for t in [*np.linspace(0, 1, 41), math.nan]], float)
+    moves = totals[:, None] - totals[None]
+    assert np.abs(moves).sum(-1).max() == 2
+    assert (moves**2).sum(-1).max() == 4
+    l1, square, size = test._moves
+    assert (l1, square, size) == (2, 4, 2)
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_of_a_public_number_of_records_without_noise_the_law_is_student_s(alternative):
+    asked = {"alternative": alternative, "adjacency": "replace", "rng": 1, **SURE}
+    mine = inference.one_sample(A, (0, 10), null=5.1, n=len(A), **asked)
+    theirs = stats.ttest_1samp(A, 5.1, alternative=alternative)
+    assert (mine.statistic, mine.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), abs=1e-3)
+    pair = inference.paired(A[:120], B, (0, 10), n=120, **asked)
+    theirs = stats.ttest_rel(A[:120], B, alternative=alternative)
+    assert (pair.statistic, pair.p_value) == pytest.approx((theirs.statistic, theirs.pvalue), abs=1e-3)
+
+
+def test_a_missing_record_of_a_public_number_stands_in_the_middle():
+    test = OneSample(bounds=(0, 10), n=4, adjacency="replace", **SURE)
+    assert test.totals(np.array([1.0, math.nan, 9.0, 3.0])).tolist() == test.totals(np.array([1, 5, 9, 3])).tolist()
+
+
+def test_a_number_that_is_not_the_public_one_is_refused_before_the_charge():
+    book = dp.Ledger("sqlite://").open("study", epsilon=1.0)
+    asked = {"epsilon": 0.1, "adjacency": "replace", "book": book}
+    for n, said in ((5, "has 6 records, but n=5"), (0, "n is 0")):
+        with pytest.raises(ValueError, match=said):
+            inference.one_sample([0.5] * 6, (0, 1), n=n, **asked)
+        with pytest.raises(ValueError, match=said):
+            inference.paired([0.5] * 6, [0.5] * 6, (0, 1), n=n, **asked)
+    with pytest.raises(ValueError, match="private unless adjacency='replace'"):
+        inference.one_sample([0.5] * 6, (0, 1), n=6, epsilon=0.1, book=book)
+    with pytest.raises(ValueError, match="leave one out"):
+        inference.one_sample([0.5] * 6, (0, 1), n=6, n_expected=100, **asked)
+    assert book.spent().epsilon == 0
+
+
+def test_power_of_a_public_number_of_records_is_of_so_many():
+    """Of the test's own, or of those that are asked about; never of one number with the noise of another."""
+    test = OneSample(bounds=(-3, 3), n=300, adjacency="replace", epsilon=0.2)
+    assert power(test, effect=0.5, sd=1.0, runs=400) == power(test, n=300, effect=0.5, sd=1.0, runs=400)
+    assert power(test, n=600, effect=0.5, sd=1.0, runs=400) > 0.9 > power(test, effect=0.5, sd=1.0, runs=400)

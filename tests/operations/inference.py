@@ -101,6 +101,14 @@ OPERATIONS = [
         [*VALUES[:-1], 0.0],
         worst=Worst([0.0, 0.0], [0.0, 10.0]),
     ),
+    column_case(
+        "OneSample, of a public number of records",
+        lambda: i.OneSample(bounds=(0, 10), null=5.0, epsilon=1.0, adjacency="replace", n=36, **QUICK),
+        VALUES * 6,
+        [*(VALUES * 6)[:-1], 0.0],
+        sized=True,
+        worst=Worst([0.0] * 36, [*[0.0] * 35, 10.0]),
+    ),
     table_case(
         "Paired",
         lambda: i.Paired(bounds=(0, 10), epsilon=1.0, **QUICK),

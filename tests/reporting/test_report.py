@@ -14,12 +14,13 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import discreet as dp
 from discreet import events
 from discreet.adjacency import Adjacency
-from discreet.inference import welch
+from discreet.inference import adjust, kaplan_meier, welch
 from discreet.ledger import Book, Ledger, pricing, tree
 from discreet.ledger.amounts import exact
 from discreet.ledger.terms import Terms
@@ -187,9 +188,24 @@ def test_released_tests_stand_in_the_report_as_a_forest_plot(book: Book) -> None
     assert found.axis == "difference of means, first less second"
     assert "95 % intervals" in found.caption
     assert "tiny: no interval, p = 1" in found.caption
-    assert "new ward: p = 0.0001" in report(book, findings=[found]).html()
+    assert "new ward: p ≤ 0.0001" in report(book, findings=[found]).html()
+    both = {"new ward": seen, "tiny": hidden}
+    corrected = Finding.of_tests("Stay", both, adjusted=adjust(both))
+    assert "new ward: p ≤ 0.0001, adjusted 0.0002; tiny: no interval, p = 1, adjusted 1." in corrected.caption
+    with pytest.raises(ValueError, match="different names"):
+        Finding.of_tests("Stay", both, adjusted={"new ward": 0.1})
     with pytest.raises(ValueError, match="nothing to draw"):
         Finding.of_tests("Stay", {"tiny": hidden})
+
+
+def test_a_survival_curve_stands_in_the_report_with_its_band(book: Book) -> None:
+    curve = kaplan_meier([3, 5, 9, 10] * 200, [1, 1, 0, 1] * 200, horizon=10, periods=5, epsilon=1.0, rng=1).value
+    found = Finding.of_survival("Lives", curve)
+    assert found.labels == ("2", "4", "6", "8", "10")
+    values, errors = np.array(found.values), np.array(found.errors)
+    assert (values - errors <= curve.lower).all()
+    assert (values + errors >= curve.upper).all()
+    assert "95 % band" in report(book, findings=[found]).html()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from tests.synthesis.test_model import model
 
 def test_nothing_that_was_stated_can_be_changed_afterwards():
     # what a run adds up, and parameters, set again as an estimator's are: the fit that states a cost is frozen
-    assert unfrozen("synthesis") == {"Evidence", "Spending", "TableSynthesizer"}
+    assert unfrozen("synthesis") == {"Evidence", "Evolve", "LinkedSynthesizer", "Spending", "TableSynthesizer"}
 
 
 def test_records_that_cannot_be_are_left_out_by_their_own_cells():
@@ -136,6 +136,8 @@ def test_what_is_worth_it_is_measured_and_at_last_what_was_before(chosen, last, 
         evidence=SimpleNamespace(sets=[(0,)], measure=lambda codes, budgets, spending: found.update(budgets)),
         codes=None,
         spending=None,
+        known=frozenset(),
+        _adopted=frozenset(),
     )
-    learning._LearningRun.improve(run, {}, 1.0, last=last)
+    learning.LearningRun.improve(run, {}, 1.0, last=last)
     assert found == measured

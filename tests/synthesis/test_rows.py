@@ -162,7 +162,7 @@ def test_with_a_large_budget_a_shape_is_the_histogram(is_whole):
 def test_a_record_is_in_one_part_of_each_depth(monkeypatch):
     """What the price of a depth rests on, seen in what meets the noise."""
     met = []
-    monkeypatch.setattr(Spending, "counts", lambda self, exact, rho: met.append(exact) or exact.astype(float))
+    monkeypatch.setattr(Spending, "counts", lambda self, exact, rho, one: met.append(exact) or exact.astype(float))
     numbers = np.repeat([0.0, 3.0, 40.0, 77_777.0, 99_999.0], 10_000)
     for more in (numbers, np.append(numbers, 40.0)):
         measure_shape(ColumnGrid(Bounded(0, 99_999), True), more, Spending(1.0, Adjacency.ADD_REMOVE, Streams(1)), 1.0)
@@ -213,7 +213,7 @@ def test_points_are_counted_again_at_each_depth(monkeypatch):
     """A record at a point is in no other part, so a depth's price pays for points too; the noise is averaged."""
     met, noise = [], iter([90.0, *[0.0] * 9])
 
-    def counts(self, exact, rho):
+    def counts(self, exact, rho, one):
         met.append((exact, rho))
         return exact + next(noise)
 

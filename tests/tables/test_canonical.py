@@ -24,6 +24,12 @@ SAME = [
         "SELECT COUNT(*) FROM t WHERE age > 5 AND (sex = 'f' OR hours < 3)",
         "SELECT COUNT(*) FROM t WHERE (hours < 3 OR sex = 'f') AND age > 5",
     ),
+    (
+        "SELECT COUNT(*) FROM t WHERE age > 5 AND 7 >= hours",
+        "SELECT COUNT(*) FROM t WHERE 1 = 1 AND 5 < age AND hours <= 7",
+    ),
+    ("SELECT COUNT(*) FROM t WHERE educ IN (1, 2)", "SELECT COUNT(*) FROM t WHERE educ IN (2, 1, 2)"),
+    ("SELECT COUNT(*) FROM t WHERE age = hours AND age = 5", "SELECT COUNT(*) FROM t WHERE hours = age AND 5 = age"),
     ("SELECT SUM(2 * age) AS s FROM t", "WITH w AS (SELECT 2 * age AS x FROM t) SELECT SUM(x) FROM w"),
     (
         "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex HAVING COUNT(*) > 5 ORDER BY n LIMIT 1",
@@ -36,6 +42,9 @@ OTHERS = [
     "SELECT COUNT(age) FROM t",
     "SELECT COUNT(*) FROM t WHERE age > 5",
     "SELECT COUNT(*) FROM t WHERE age >= 5",
+    "SELECT COUNT(*) FROM t WHERE age < 5",
+    "SELECT COUNT(*) FROM t WHERE age > hours",
+    "SELECT COUNT(*) FROM t WHERE hours > age",
     "SELECT COUNT(*) FROM t WHERE age > 5 AND hours > 5",
     "SELECT COUNT(*) FROM t WHERE age > 5 OR hours > 5",
     "SELECT COUNT(*), SUM(age) FROM t",

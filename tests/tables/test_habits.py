@@ -24,10 +24,9 @@ def table():
 SAME = {
     "mean": lambda t: (t["cost"].mean(), t.mean("cost")),
     "sum": lambda t: (t["cost"].sum(), t.sum("cost")),
-    "std": lambda t: (t["cost"].std(), t.deviation("cost")),
-    "var": lambda t: (t["cost"].var(), t.variance("cost")),
     "median": lambda t: (t["cost"].median(), t.median("cost")),
     "quantile": lambda t: (t["cost"].quantile(0.9), t.quantile("cost", 0.9)),
+    "quantiles": lambda t: (t["cost"].quantile([0.1, 0.9]), t.quantiles("cost", (0.1, 0.9))),
     "nunique": lambda t: (t["sex"].nunique(), t.count_distinct("sex")),
     "count": lambda t: (t["cost"].count(), t.count("cost")),
     "by groups": lambda t: (t.group_by("sex")["cost"].mean(), t.group_by("sex").mean("cost")),
@@ -46,6 +45,25 @@ def test_a_column_is_asked_as_in_pandas(table, name):
     habit, own = (query.release(epsilon=1.0, rng=3) for query in SAME[name](table))
     assert habit.value.equals(own.value)
     assert habit.event == own.event
+
+
+@pytest.mark.parametrize(("habit", "sql"), [("var", "VAR_SAMP"), ("std", "STDDEV_SAMP")])
+def test_a_variance_asked_as_in_pandas_is_that_of_a_sample_as_there(habit, sql):
+    """Of few rows it is not that of a population."""
+    frame = pl.DataFrame({"cost": [1.0, 2.0, 4.0, 9.0]})
+    few = dp.table(frame, schema=dp.Schema(cost=dp.Bounded(0, 10)))
+    asked = getattr(few["cost"], habit)()
+    assert asked.release(epsilon=1e6).value.item() == pytest.approx(getattr(frame["cost"], habit)(), abs=1e-2)
+    assert [part for _, part in asked.aggregates] == [
+        part for _, part in few.parse(f"SELECT {sql}(cost) FROM t").aggregates
+    ]
+
+
+def test_the_column_of_units_is_answered_with_the_one_question_that_may_be_asked_of_it():
+    frame = pl.DataFrame({"cost": [1.0, 2.0], "who": [1, 2]})
+    people = dp.table(frame, schema=dp.Schema(cost=dp.Bounded(0, 10)), unit="who")
+    with pytest.raises(ValueError, match=r"table\.count_distinct\('who'\) alone"):
+        people["who"].nunique()
 
 
 @pytest.mark.parametrize("name", LINES)

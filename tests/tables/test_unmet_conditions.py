@@ -97,7 +97,7 @@ def test_other_conditions_that_look_wrong_are_said(visits: Any, query: str, said
     [
         "SELECT COUNT(*) FROM t WHERE LOWER(ward) = 'north' AND age BETWEEN 0 AND 99 AND height >= 250",
         "SELECT AVG(SIGN(age)), AVG(height / NULLIF(age - 200, 0)) FROM t WHERE ward LIKE '%o%'",
-        "SELECT COUNT(*) FROM t WHERE 1 = 0",
+        "SELECT COUNT(*) FROM t WHERE 1 = 1 AND (age > 5 OR 1 = 0)",
         "SELECT ward, COUNT(*) FROM t GROUP BY ward HAVING COUNT(*) > 5 AND LOWER(ward) <> 'north' AND 2 > 1",
         "SELECT level, COUNT(*) FROM t JOIN levels USING (educ) GROUP BY level",
     ],
@@ -113,13 +113,24 @@ def test_what_some_value_meets_is_not_remarked(visits: Any, query: str) -> None:
 
 
 def test_two_conditions_that_exclude_each_other_are_refused_without_groups(visits: Any) -> None:
-    for condition in ("ward = 'North' AND ward = 'South'", "height < 100 AND height > 200"):
+    excluding = ("ward = 'North' AND ward = 'South'", "height < 100 AND height > 200")
+    for condition in (*excluding, "1 = 0", "FALSE OR 2 < 1", "age > 5 AND NOT TRUE"):
         with pytest.raises(ValueError, match="No row can meet the conditions"):
             visits.parse(f"SELECT COUNT(*) FROM t WHERE {condition}").operation(epsilon=1.0)
     with pytest.raises(ValueError, match="No row can meet the conditions"):
         visits.filter(col("age") > 200).count().release(epsilon=1.0)
     with pytest.raises(ValueError, match="No group can meet the conditions"):
         visits.parse("SELECT ward, COUNT(*) FROM t WHERE 1 = 0 GROUP BY ward").operation(epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    "cut", ["LIMIT 0", "HAVING 1 = 0", "HAVING COUNT(*) > 5 AND FALSE", "ORDER BY 2 LIMIT 0 OFFSET 1"]
+)
+def test_an_answer_that_shows_nothing_whatever_it_is_is_refused_unpaid(visits: Any, cut: str) -> None:
+    book = dp.Ledger("sqlite://").open("visits", epsilon=1.0)
+    with pytest.raises(ValueError, match="No row would be shown"):
+        visits.sql(f"SELECT ward, COUNT(*) FROM t GROUP BY ward {cut}", epsilon=1.0, book=book)
+    assert book.spent().epsilon == 0
 
 
 @pytest.mark.parametrize("cast", ["CAST(0.5 * age AS INTEGER)", "CAST(age + 0.5 AS BIGINT)", "CAST(h AS INTEGER)"])

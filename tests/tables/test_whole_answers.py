@@ -123,7 +123,7 @@ def test_quantiles_of_what_is_not_whole_keep_their_decimals():
 
 
 @pytest.mark.parametrize("answers", ["polars", "pandas"])
-@pytest.mark.parametrize("cut", ["LIMIT 0", "LIMIT 5 OFFSET 9", "HAVING COUNT(*) < -1e9"])
+@pytest.mark.parametrize("cut", ["LIMIT 5 OFFSET 9", "HAVING COUNT(*) < -1e9"])
 def test_an_answer_without_rows_keeps_its_types(answers, cut):
     """Those of the same answer with rows, intervals included."""
     people = table(ROWS if answers == "polars" else ROWS.to_pandas(), schema=SCHEMA)

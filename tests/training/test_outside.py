@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import threading
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.optim import SGD
+from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
 from discreet.training import PrivateTrainingError, Speed
 from tests.training.loops import private
@@ -74,16 +79,105 @@ def test_a_head_is_refused_where_batches_come_in_pieces():
         both.train(behind)
 
 
-def test_the_gradient_that_was_refused_stays_refused_and_no_other_is():
-    """The refusal is of a gradient, not of the optimiser: with public data's the head may be trained."""
+def by_hand(p):
+    with torch.no_grad():
+        p.sub_(p.grad, alpha=0.1)
+
+
+def unseen(p):
+    """As optimisers of other libraries do: torch does not count such a write."""
+    p.data.sub_(p.grad, alpha=0.1)
+
+
+@pytest.mark.parametrize("change", [by_hand, unseen])
+@pytest.mark.parametrize("forget", [False, True])
+def test_a_head_that_is_changed_without_an_optimiser_of_torchs_is_refused(change, forget):
     both = Both(head())
+
+    def train():
+        for x, y in both.loader:
+            both.optimizer.zero_grad()
+            behind(both.model, both.other, x, y).backward()
+            both.optimizer.step()
+            for p in both.other.parameters():
+                change(p)
+                p.grad = None if forget else p.grad
+
     with pytest.raises(PrivateTrainingError, match="that you hand to make_private"):
-        both.train(behind)
-    with pytest.raises(PrivateTrainingError, match="that you hand to make_private"):
-        SGD(both.other.parameters(), 0.1).step()
+        train()
+    assert both.optimizer.privacy.steps == 2
+
+
+def test_a_run_that_refused_stays_refused_and_public_data_may_train_the_head():
+    both = Both(head())
+    for _ in range(2):
+        with pytest.raises(PrivateTrainingError, match="that you hand to make_private"):
+            both.train(behind)
+    assert both.optimizer.privacy.steps == 2
     both.own.zero_grad()
     both.other(torch.ones(3, 2)).sum().backward()
     both.own.step()
+
+
+def train_plainly(steps=3):
+    """An ordinary model, trained by an ordinary loop."""
+    model = head()
+    optimizer = SGD(model.parameters(), 0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.ones(3, 2)).square().sum().backward()
+        optimizer.step()
+    return float(model(torch.ones(3, 2)).detach().square().sum())
+
+
+def test_training_leaves_nothing_behind_for_the_optimisers_of_the_process():
+    """No run, refused, left or gone, keeps a hook on other optimisers, or hears of them."""
+    torch.manual_seed(3)
+    alone = train_plainly()
+    both = Both(head())
+    with pytest.raises(PrivateTrainingError, match="that you hand to make_private"):
+        both.train(behind)
+    left = Both(head())
+    batches = iter(left.loader)
+    for _, (x, y) in zip(range(2), batches, strict=False):  # left with such gradients, and never ended
+        left.optimizer.zero_grad()
+        behind(left.model, left.other, x, y).backward()
+        left.optimizer.step()
+        torch.manual_seed(3)
+        assert train_plainly() == alone  # between the batches of a run that goes on
+    seen = weakref.ref(left.optimizer.privacy)
+    del left, batches
+    gc.collect()
+    assert seen() is None
+    torch.manual_seed(3)
+    assert train_plainly() == alone
+    hooks = [*_global_optimizer_pre_hooks.values(), *_global_optimizer_post_hooks.values()]
+    assert not [hook for hook in hooks if hook.__module__.startswith("discreet")]
+
+
+def test_a_head_of_one_run_does_not_stop_another():
+    """Two runs whose batches take turns, and a third in a thread of its own: who trains a head is refused alone."""
+    honest, other, trains_a_head = Both(head()), Both(head()), Both(head())
+    errors = []
+
+    def train():
+        try:
+            trains_a_head.train(behind)
+        except PrivateTrainingError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert len(errors) == 1
+    for (x, y), (z, t) in zip(honest.loader, other.loader, strict=False):
+        for one, a, b in ((honest, x, y), (other, z, t)):
+            one.optimizer.zero_grad()
+            F.cross_entropy(one.model(a), b).backward()
+            one.optimizer.step()
+        train_plainly(1)
+    assert honest.optimizer.privacy.steps >= 2
+    assert trains_a_head.optimizer.privacy.steps == 2
 
 
 def no_gradient(model, head, x, y):
@@ -135,6 +229,7 @@ def test_a_head_that_public_data_trains_passes():
     for x, y in both.loader:
         both.optimizer.zero_grad()
         behind(both.model, both.other, x, y).backward()
+        assert nn.utils.get_total_norm([p.grad for p in both.other.parameters()]) > 0  # verification's notes hold them
         both.own.zero_grad()
         F.cross_entropy(both.other(public[0]), public[1]).backward()
         both.own.step()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from discreet.auditing import ReplayError
+from discreet.auditing import GradientCanaries, ReplayError
 from discreet.auditing import replay as replayed
 from discreet.auditing.strategies import awkward_floats, neighbours
 from discreet.errors import BudgetExceeded
@@ -95,6 +95,7 @@ def replay(operation, data, neighbour):
 
 records = st.tuples(awkward_floats(), awkward_floats(), st.integers(0, 2))
 ADAPTIVE = Clipping(adaptive=Quantile(count_noise=1.0))
+CANARIES = GradientCanaries(20, halt=False, report=None, rng=1)
 MODES = {
     "flat": {},
     "sum": {"loss_reduction": "sum"},
@@ -121,6 +122,12 @@ MODES = {
         "leave": True,
     },
     "schedules": {"noise_schedule": lambda s: 1 + s, "clip_schedule": lambda s: 2.0 / (1 + s)},
+    "audited": {"audit": CANARIES},
+    "audited, balls in bins, in pieces": {
+        "sampler": "balls-in-bins",
+        "speed": Speed(max_physical_batch_size=2),
+        "audit": CANARIES,
+    },
 }
 
 

@@ -5,6 +5,7 @@ Both falsify; neither proves. A mechanism's proof is in its docstring, and these
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from discreet.auditing.audit import Audit, audit
@@ -16,10 +17,12 @@ from discreet.auditing.one_run import epsilon_one_run, epsilon_one_run_gaussian,
 from discreet.auditing.reading import CannotJudge
 from discreet.auditing.replay import ReplayError, Transcript, record, replay
 from discreet.auditing.roc import ROC
+from discreet.auditing.run_audit import RunAudit
 from discreet.auditing.single_run import OneRun, audit_run
 
 if TYPE_CHECKING:
-    from discreet.auditing.canaries import GradientCanaries, InputCanaries
+    from discreet.auditing.gradient_canaries import GradientCanaries
+    from discreet.auditing.input_canaries import InputCanaries
 
 __all__ = [
     "ATTACKS",
@@ -33,6 +36,7 @@ __all__ = [
     "Membership",
     "OneRun",
     "ReplayError",
+    "RunAudit",
     "Transcript",
     "audit",
     "audit_run",
@@ -53,9 +57,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ("GradientCanaries", "InputCanaries"):
-        raise AttributeError(f"module 'discreet.auditing' has no attribute {name!r}")
-    from discreet.auditing import canaries  # needs torch
+_NEED_TORCH = {"GradientCanaries": "gradient_canaries", "InputCanaries": "input_canaries"}
 
-    return getattr(canaries, name)
+
+def __getattr__(name: str) -> Any:
+    if name not in _NEED_TORCH:
+        raise AttributeError(f"module 'discreet.auditing' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"discreet.auditing.{_NEED_TORCH[name]}"), name)

@@ -105,12 +105,29 @@ def _run(words: Sequence[str]) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":  # a group of commands without a command
             print(error.ctx.get_help(), file=sys.stderr)  # type: ignore[attr-defined]
             return BAD_INPUT
-        _refuse(error.format_message())  # type: ignore[attr-defined]
+        _refuse(_misread_number(error, words) or error.format_message())  # type: ignore[attr-defined]
     except FileIsThere as error:
         _refuse(f"{error} {shlex.join(['discreet', *words, '--force'])}")
     except typer.Abort:
         raise KeyboardInterrupt from None
     return BAD_INPUT
+
+
+_NUMBERS = {
+    "valid number": "a number, with a point for decimals, as 0.5",
+    "valid integer": "a whole number, of digits alone, as 1000",
+}
+
+
+def _misread_number(error: Any, words: Sequence[str]) -> str:
+    """What to write instead of 0,5 or 1,000; nothing, if something else is wrong."""
+    form = next((form for said, form in _NUMBERS.items() if said in error.format_message()), "")
+    for option in getattr(getattr(error, "param", None), "opts", []) if form else []:
+        for place, word in enumerate(words):
+            name, sign, value = word.partition("=")
+            if name == option and (sign or place + 1 < len(words)):
+                return f"{option} is {(value if sign else words[place + 1])!r}, but must be {form}."
+    return ""
 
 
 def _refuse(message: str, code: int = BAD_INPUT) -> None:

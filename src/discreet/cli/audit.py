@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import math
 import sys
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +24,7 @@ from discreet.cli.options import Json, SchemaOption, Seed, confidence_option, ou
 from discreet.cli.outputs import ForceOption, claim_path
 from discreet.cli.query import DeltaOption, EpsilonOption, RhoOption
 from discreet.cli.toml import read_sections
-from discreet.cli.waiting import waiting
+from discreet.cli.waiting import Told, waiting
 from discreet.schema import read_schema
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ Out = Annotated[Path | None, out_option("Write a picture there, as PNG.")]
 EXAMPLE = example("discreet audit mean.toml --trials 1000")
 VIOLATED, NOT_JUDGED = 1, 2
 _ASKED = {"trials", "delta", "confidence"}
+_PACE_RUNS = 20  # after which it is known about how long the rest takes
 _BUDGET = {"epsilon", "delta", "rho"}
 
 
@@ -103,13 +107,32 @@ def audit(
             claim=asked.claim,
             read=asked.read,
             rng=seed,
-            progress=None if told is None else lambda done, of: told(done / of),
+            progress=_with_pace(told, silent=json),
         )
         if picture is not None:
             found.plot(str(picture))
     _print(asked, found, json)
     if found.violated or found.saw_nothing:
         raise typer.Exit(VIOLATED if found.violated else NOT_JUDGED)
+
+
+def _with_pace(
+    told: Told | None, *, silent: bool, clock: Callable[[], float] = time.monotonic
+) -> Callable[[int, int], None]:
+    """Progress that says once, also where no terminal shows it, that the runs take minutes, and what takes fewer."""
+    start = clock()
+
+    def tell(done: int, of: int) -> None:
+        if told is not None:
+            told(done / of)
+        minutes = (clock() - start) * (of - done) / done / 60 if done == _PACE_RUNS else 0.0
+        if minutes >= 1 and not silent:
+            show.warn(
+                f"2 x {of // 2:,} runs will take about {math.ceil(minutes)} more minutes; --trials takes fewer runs, "
+                "which refute less."
+            )
+
+    return tell
 
 
 @dataclass

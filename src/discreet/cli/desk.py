@@ -129,8 +129,27 @@ def init(
             raise ValueError(f"{text!r} has a sign that this file cannot hold: rename it.")
     with claim_path(config, force=force, inputs=[source, schema]) as part:
         part.write_text(_TEMPLATE.format(name=name, **values), encoding="utf-8")
-        read_configuration(part)
+        known = _spent_already(read_configuration(part), name)
+    note(known)
     say(f"wrote {config}: read it through, then 'discreet desk person add' and 'discreet desk serve'")
+
+
+def _spent_already(configuration: Configuration, name: str) -> str:
+    """What an existing book of that name has spent, which the desk goes on with; one of other terms is refused."""
+    from discreet.desk.charging import open_books
+    from discreet.ledger import Ledger
+    from discreet.ledger.address import Address
+    from discreet.reporting import words
+
+    file = Address.parse(configuration.ledger).file
+    if file is None or not file.exists():
+        return ""
+    with Ledger(configuration.ledger) as ledger:
+        if name not in [book.name for book in ledger.books()]:
+            return ""
+        book = open_books(ledger, configuration)[name]
+        spent, limit, left = words.balance(book.spent().epsilon, book.limit[0])
+    return f"Book {name!r} is in the ledger already: {spent} of epsilon {limit} is spent, {left} is left for the desk."
 
 
 @command("serve")

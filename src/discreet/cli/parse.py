@@ -17,6 +17,7 @@ rdp, selected, shuffled, truncated_poisson, zcdp.
 from __future__ import annotations
 
 import ast
+import difflib
 import operator
 import warnings
 from collections.abc import Callable, Mapping
@@ -98,8 +99,13 @@ def _value(node: ast.expr, unknowns: Mapping[str, float]) -> Any:
             return constant
         case ast.Name(id=name) if name in unknowns:
             return unknowns[name]
-        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name not in NAMES:
-            raise ValueError(f"{name!r} is not an event; known are {', '.join(NAMES)}.")
+        case ast.Call(func=ast.Name(id=name)) if name not in NAMES:
+            raise ValueError(f"{name!r} is not an event{_meant(name)}; known are {', '.join(NAMES)}.")
+        case ast.Name(id=name) if name not in NAMES:
+            raise ValueError(
+                f"{name!r} is neither a number nor an event{_meant(name)}: write a number, as the 2.5 of laplace(2.5), "
+                "or an event with its parameters, as gaussian(4)."
+            )
         case ast.Name(id=name):
             raise ValueError(f"{name!r} needs its parameters in parentheses: {_usage(name)}.")
         case ast.Call(func=ast.Name(id=name)):
@@ -125,6 +131,11 @@ def _event(name: str, call: ast.Call, unknowns: Mapping[str, float]) -> ev.Event
         return kind(**named, **given)
     except TypeError:
         raise ValueError(f"{name} is missing a parameter: {_usage(name)}.") from None
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), NAMES, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _usage(name: str) -> str:

@@ -87,7 +87,7 @@ def predict(
             columns = _columns(loaded, data, probabilities)
             file.write_text(_csv(columns), encoding="utf-8", newline="")
         many = len(columns[loaded.target])
-        told = f"wrote {out}: {many} predictions of {loaded.target}"
+        told = f"wrote {out}: {many:,} predictions of {loaded.target}"
         show.as_json({"out": out, "target": loaded.target, "rows": many}) if json else show.say(told)
     _tell_left_out(data, loaded.design)
     _tell_unread(data, loaded.design)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -153,7 +154,7 @@ def query(
         named = None if ledger == os.environ.get(VARIABLE) else ledger  # by the variable: that is for files
         given = {"--schema": schema, "--ledger": named, "--book": book, "--public": public, "--rho": rho}
         _ask_desk(desk, source, sql, epsilon, delta, given | {"--error": error}, explain, errors, out, show_rows, chart,
-                  force, json)  # fmt: skip
+                  again, force, json)  # fmt: skip
         return
     if schema is None:
         raise ValueError("--schema is missing: what is publicly known of the columns. 'discreet init' drafts it.")
@@ -227,11 +228,13 @@ def _ask_desk(
     out: str | None,
     show_rows: int,
     chart: bool,
+    again: bool,
     force: bool,
     json: bool,
 ) -> None:
     """The same over a data set of a desk, which has a schema and books of its own."""
     from discreet.desk import connect
+    from discreet.desk.earlier import said_of
 
     if own := [option for option, value in given.items() if value]:
         raise ValueError(f"{own[0]} is for a file: a desk has a schema and books of its own.")
@@ -244,9 +247,15 @@ def _ask_desk(
         if explain:
             show.say(*str(asked.explain(epsilon, delta)).splitlines())
             return
+        if not again and (line := asked.earlier()) is not None:
+            raise ValueError(
+                f"{said_of(line)}: in Python, desk.release_of({line['key']!r}) gives that answer for nothing. Nothing "
+                "was charged. Use that answer, or say --again to pay for another one."
+            )
         file = files.enter_context(claim_path(out, force=force)) if out is not None else None
+        key = secrets.token_urlsafe(16)  # without one, an earlier answer would be looked for again
         with waiting("asking", silent=json):
-            answer = asked.release(epsilon, delta, errors=errors, label=" ".join(sql.split())[:200])
+            answer = asked.release(epsilon, delta, errors=errors, label=" ".join(sql.split())[:200], key=key)
         shown = Answer(answer.value, asked.local)
         notes = [*shown.notes(answer.error, None), f"entry {answer.entry} of the desk's ledger, head {answer.head}"]
         if file is not None:

@@ -28,7 +28,12 @@ from discreet.cli.waiting import waiting
 
 __all__ = ["register", "run_test"]
 
-By = Annotated[str, typer.Option("--by", help="The column of groups, or the first of two.", show_default=False)]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by", help="The column of groups, or the first of two; none for a test of one column.", show_default=False
+    ),
+]
 Of = Annotated[str, typer.Option("--of", help="The column that is compared.", show_default=False)]
 Events = Annotated[
     str | None, typer.Option("--events", help="For log-rank: the column that says whether the event was seen.")
@@ -37,10 +42,14 @@ Kind = Annotated[
     str | None,
     typer.Option(
         "--test",
-        help="welch, anova, mann-whitney, kolmogorov-smirnov, two-proportions, independence, correlation or log-rank; "
-        "without it, what the columns' kinds suggest.",
+        help="welch, anova, mann-whitney, kolmogorov-smirnov, two-proportions, paired, independence, correlation or "
+        "log-rank, or of one column one-sample or quantile; without it, what the columns' kinds suggest.",
         show_default=False,
     ),
+]
+Null = Annotated[
+    float | None,
+    typer.Option("--null", help="For tests of means and of a quantile: the value that is tested.", show_default=False),
 ]
 Alternative = Annotated[str, typer.Option("--alternative", help="two-sided, greater or less.")]
 Confidence = Annotated[float, confidence_option("Confidence of the interval.")]
@@ -60,12 +69,13 @@ def register(app: typer.Typer) -> None:
 def run_test(
     data: Data,
     schema: SchemaFile,
-    by: By,
     of: Of,
     epsilon: EpsilonOption,
+    by: By = None,
     delta: DeltaOption = None,
     kind: Kind = None,
     events: Events = None,
+    null: Null = None,
     alternative: Alternative = "two-sided",
     confidence: Confidence = 0.95,
     ledger: LedgerOption = None,
@@ -82,13 +92,16 @@ def run_test(
     declared = read_schema(schema)
     show.note(one_row_note(declared), silent=json)
     asked: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "alternative": alternative, "confidence": confidence}
-    columns = (by, of) if events is None else (by, of, events)
+    if null is not None:
+        asked["null"] = null
+    columns = [name for name in (by, of, events) if name is not None]
     with book_to_charge(ledger, book, no_book, delta) as account, waiting("reading", silent=json):
         answer = compare(data, *columns, schema=declared, test=kind, book=Recorded(account), rng=seed, **asked)
     low, high = answer.interval
     if json:
         facts = {
             "p_value": answer.p_value,
+            "least_p_value": answer.least_p_value,
             "effect": answer.effect,
             "effect_name": answer.effect_name,
             "interval": [low, high],
@@ -97,9 +110,12 @@ def run_test(
         show.as_json({"test": answer.label, **facts, "event": answer.event.to_dict(), "reproducible": seed is not None})
         return
     sides = "" if alternative == "two-sided" else "two-sided "  # the test is one-sided, its interval never
+    remarks = [answer.alternative] if answer.alternative else []
+    if answer.p_relation == "≤":
+        remarks.append("as small as the simulated draws can say")
     show.say(
         answer.label,
-        f"p = {answer.p_value:.4g} ({alternative})",
+        f"p {answer.p_relation} {answer.p_value:.4g}{' (' + '; '.join(remarks) + ')' if remarks else ''}",
         f"{answer.effect_name} = {answer.effect:.4g}, {100 * confidence:g} % {sides}interval {low:.4g} to {high:.4g}",
         f"assumes: {answer.assumes}",
         *([answer.note] if answer.note else []),

@@ -81,6 +81,16 @@ def train(
             "are not private: do not publish them.",
         ),
     ] = False,
+    audit: Annotated[
+        int | None,
+        typer.Option(
+            "--audit",
+            metavar="CANARIES",
+            min=20,
+            help="Add so many canaries, which count as records and bound epsilon from below.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Train a model privately, as a TOML file describes. Writes the weights, and a privacy statement beside them."""
     with extra("torch"):
@@ -106,7 +116,9 @@ def train(
         charged_book(ledger, book, no_book, _delta(asked)) as account,
         waiting("training", silent=quiet or local) as told,  # what is local has a line of its own
     ):
-        operation = _operation(model, records, asked, progress="local" if local and not quiet else told or False)
+        audits: list[Any] = []
+        progress = "local" if local and not quiet else told or False
+        operation = _operation(model, records, asked, progress=progress, audit=_audit(audit, audits, seed))
         payer = Recorded(account)
         released = charged(operation, records, book=payer, label=f"training of {file.name}", rng=seed)
         torch.save(released.value.state_dict(), weights)
@@ -117,17 +129,27 @@ def train(
             "charged": payer.head,
             "sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         } | ({} if network is None else {"network": network.to_dict()})
+        facts |= {"audit": str(audits[-1])} if audits else {}
         statement.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     show.say(f"wrote {out} and {beside.name}", f"event: {released.event}")
     if seed is not None:
         show.say("made with a seed: for tests, not private")
-    show.say(_guarantee(operation, _delta(asked)))
+    show.say(_guarantee(operation, _delta(asked)), *(f"audit: {found}" for found in audits))
 
 
 def _delta(asked: dict[str, dict[str, Any]]) -> float:
     """The delta of the run, for a book and for the guarantee; of another type than a number, the run itself says so."""
     found = asked["privacy"].get("delta", 1e-6)
     return float(found) if isinstance(found, (int, float)) else 0.0
+
+
+def _audit(canaries: int | None, audits: list[Any], seed: int | None) -> Any:
+    """Canaries for the run, whose verdict comes to ``audits``."""
+    if canaries is None:
+        return None
+    from discreet.auditing import GradientCanaries
+
+    return GradientCanaries(canaries, report=audits.append, rng=seed)
 
 
 def _guarantee(operation: Training[torch.nn.Module], delta: float) -> str:
@@ -171,7 +193,11 @@ def _path(asked: dict[str, dict[str, Any]], folder: Path) -> str:
 
 
 def _operation(
-    model: Callable[[], torch.nn.Module], records: Any, asked: dict[str, dict[str, Any]], progress: Any
+    model: Callable[[], torch.nn.Module],
+    records: Any,
+    asked: dict[str, dict[str, Any]],
+    progress: Any,
+    audit: Any = None,
 ) -> Training[torch.nn.Module]:
     """The run that a file describes; the size it is priced for is the file's, or that of the data."""
     from discreet.training import Speed, Training
@@ -187,6 +213,7 @@ def _operation(
         loss_fn=loss,
         optimizer=optimizer,
         progress=progress,
+        audit=audit,
         speed=Speed(**asked["speed"]),
         **training,
         **privacy,

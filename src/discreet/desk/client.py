@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from discreet.desk.answers import read_frame
+from discreet.desk.earlier import earlier_answers, said_of
 from discreet.desk.errors import ApprovalNeeded, DeskError
 from discreet.desk.public_tables import empty_table, made_up_table
 from discreet.desk.questions import BuilderCall, DeskBudget, DeskQuestion
@@ -274,10 +276,23 @@ class DeskQuery(_Builder):
         label: str = "",
         key: str | None = None,
     ) -> DeskRelease:
-        """Ask the desk: one charge, one answer, under a key; asked again with the same ``key``, the same answer."""
+        """Ask the desk: one charge, one answer, under a key; asked again with the same ``key``, the same answer.
+
+        Without a key it is a new question; a warning names an answer to it that one has already.
+        """
         question = self._question(DeskBudget(epsilon, delta, rho, noise), errors=errors, label=label)
         question.operation(self._empty())  # what is wrong is said here
+        if key is None and (line := self.earlier()) is not None:
+            warnings.warn(
+                f"{said_of(line)}: desk.release_of({line['key']!r}) gives that answer for nothing. This is another "
+                "release, and charged.",
+                stacklevel=2,
+            )
         return self.desk.ask(question, key)
+
+    def earlier(self) -> Mapping[str, Any] | None:
+        """One's own newest question that was answered and asked the same, for whatever epsilon; nothing is charged."""
+        return next(earlier_answers(self.desk.history(), self.name, self.local, self._empty()), None)
 
     def _empty(self) -> Table:
         return empty_table(self.name, *self.made_up)

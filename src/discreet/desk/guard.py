@@ -92,6 +92,8 @@ class Guard:
 
     def _check(self, scope: Any) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
+        if {b"transfer-encoding", b"content-length"} <= headers.keys():  # where does it end? (RFC 9112, 6.3)
+            raise Refusal(400, "two_lengths", "A request has one length: a proxy may see another request in it.")
         if _name_of(headers.get(b"host", b"")) not in self._hosts:
             raise Refusal(421, "wrong_host", "This desk is not called by that name: its owner lists its hosts.")
         origin = headers.get(b"origin")  # of a browser that does not say the other yet
@@ -144,5 +146,6 @@ async def _read(receive: _Receive) -> list[bytes]:
 async def _reply(send: _Send, refusal: Refusal) -> None:
     text = json.dumps(refusal.to_dict()).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
+    headers += [(b"connection", b"close")]  # what follows on it was not looked at
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": text})

@@ -152,9 +152,7 @@ def describe(routes: Sequence[tuple[str, str, RouteFacts]]) -> dict[str, Any]:
 
 def _describe(path: str, operation: RouteFacts) -> dict[str, Any]:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    parameters = [
-        {"name": name.partition(":")[0], "in": "path", "required": True, "schema": {"type": "string"}} for name in names
-    ]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
     if operation.body == "DeskQuestion" and 201 in operation.statuses:
         parameters.append(
             {

@@ -14,6 +14,7 @@ from typing import Any
 
 from discreet.desk.expressions import read_expression, write_expression
 from discreet.desk.json_text import canonical
+from discreet.desk.row_work import refuse_long_work
 from discreet.desk.whole_tables import (
     FitQuestion,
     MarginalsQuestion,
@@ -52,6 +53,7 @@ AGGREGATES = (
 )
 OF_QUERIES = dict.fromkeys((*AGGREGATES, "totals", "order_by", "limit"))
 MOST_STEPS = 200
+DESKS_WORDS = ("[approved by", "[raised by")  # which it writes behind a label or a reason
 MOST_NUMBERS = 200_000  # in an answer, which is kept as text
 LONGEST_SQL = 20_000  # characters: reading them takes the time of everybody
 MOST_BRACKETS = 200  # in SQL, one for each aggregate at least: 700 of those took twenty seconds to price
@@ -206,6 +208,7 @@ class DeskQuestion:
         query = self.build(table)
         try:
             self._refuse_large(query)
+            refuse_long_work(query.rows)
             operation = query.operation(**self.budget.to_dict(), errors=self.errors)
             assert operation.event is not None
         except _FAILURES:
@@ -271,6 +274,10 @@ def check_label(label: Any) -> str:
     """A label: text of one line."""
     if not is_whole_text(label) or len(label) > 200 or not (label.isprintable() or not label):
         raise ValueError("label must be text of one line, of at most 200 characters.")
+    if any(words in label.casefold() for words in DESKS_WORDS):
+        raise ValueError(
+            "label must not say who approved or raised something: the desk writes that into the chain itself."
+        )
     return str(label)
 
 

@@ -14,7 +14,7 @@ from discreet.ledger.units import checked_key
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["key_of_address", "line_of", "read_body", "read_key", "read_why", "valid"]
+__all__ = ["key_of_address", "line_of", "number_of_address", "read_body", "read_key", "read_why", "valid"]
 
 Built = TypeVar("Built")
 
@@ -40,6 +40,15 @@ def key_of_address(key: str) -> str:
     if len(key) > 100 or "/" in key or not key.strip("."):
         raise ValueError("The key of a question has 1 to 100 characters, without '/', and is not made of dots alone.")
     return checked_key(key)
+
+
+def number_of_address(text: str) -> int | None:
+    """The number of a question or an entry, or none where there can be no such number.
+
+    >>> number_of_address("12"), number_of_address("²"), number_of_address("9" * 5000)
+    (12, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 async def read_body(request: Request) -> dict[str, Any]:

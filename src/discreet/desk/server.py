@@ -20,7 +20,7 @@ from discreet.desk.owners import add_person, add_token, raise_limit, revoke_toke
 from discreet.desk.pages import page_routes
 from discreet.desk.questions import DeskQuestion
 from discreet.desk.replies import Reply
-from discreet.desk.requests import line_of, read_body, read_key, read_why, valid
+from discreet.desk.requests import line_of, number_of_address, read_body, read_key, read_why, valid
 from discreet.desk.service import Service
 from discreet.desk.state import Person
 from discreet.errors import DiscreetError, extra
@@ -93,8 +93,8 @@ class Server:
 
     async def decide(self, person: Person, request: Request) -> Reply:
         why = await read_why(request)
-        number, decision = int(request.path_params["number"]), request.path_params["decision"]
-        if decision not in DECISIONS or number >= 2**63:
+        number, decision = number_of_address(request.path_params["number"]), request.path_params["decision"]
+        if decision not in DECISIONS or number is None:
             raise Refusal(404, "not_found", NOT_THERE)
         state, configuration = self.service.state, self.service.configuration
         asking = await asyncio.to_thread(decide, state, configuration, number, decision, by=person.name, why=why)
@@ -131,7 +131,7 @@ class Server:
         body = await read_body(request)
         question = valid(lambda: DeskQuestion.from_dict(body))
         dataset = self.service.dataset(person, question.dataset)
-        self.limits.take(person.name, dataset.rate)
+        self.limits.take(person.name, dataset.name, dataset.rate)
         return question
 
     async def person_of(self, request: Request) -> Person:
@@ -146,19 +146,19 @@ class Server:
 
 
 class _Limits:
-    """Questions of each person in a minute: a bucket that fills at that rate."""
+    """Questions of each person about each data set in a minute: buckets that fill at the rate of each."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def take(self, person: str, rate: int) -> None:
+    def take(self, person: str, about: str, rate: int) -> None:
         """One question more, or a refusal."""
         now = monotonic()
-        level, before = self._buckets.get(person, (float(rate), now))
+        level, before = self._buckets.get((person, about), (float(rate), now))
         level = min(float(rate), level + (now - before) * rate / 60)
         if level < 1:
             raise Refusal(429, "too_many", f"At most {rate} questions a minute: wait a little.")
-        self._buckets[person] = level - 1, now
+        self._buckets[person, about] = level - 1, now
 
 
 ROUTES: tuple[tuple[str, str, _Handler, RouteFacts], ...] = (
@@ -176,7 +176,7 @@ ROUTES: tuple[tuple[str, str, _Handler, RouteFacts], ...] = (
     ("/v1/releases/{key}", "DELETE", Server.cancel,
      RouteFacts("Take back a question that waits", (200, 409, *_USUAL), roles=EVERYBODY)),
     ("/v1/requests", "GET", Server.requests, RouteFacts("Questions that wait", (200, *_USUAL), roles=READING)),
-    ("/v1/requests/{number:int}/{decision}", "POST", Server.decide,
+    ("/v1/requests/{number}/{decision}", "POST", Server.decide,
      RouteFacts("Approve or decline", (200, 409, 422, *_USUAL), "Decision", roles=DECIDING)),
     ("/v1/people", "GET", Server.people, RouteFacts("Everybody who has a role", (200, *_USUAL), roles=READING)),
     ("/v1/people", "POST", add_person,
@@ -262,6 +262,8 @@ def serve(file: Path, port: int, *, say: Callable[[str], object] = print) -> Non
     """Serve the desk of a configuration until it is stopped."""
     with extra("desk"):
         import uvicorn
+
+        from discreet.desk.connections import Connection
     configuration = read_configuration(file)
     with _only_server(configuration):
         service = Service(configuration)
@@ -269,7 +271,7 @@ def serve(file: Path, port: int, *, say: Callable[[str], object] = print) -> Non
             say(f"the desk answers at http://127.0.0.1:{port}")
             uvicorn.run(
                 application(service), host="127.0.0.1", port=port, log_level="critical", access_log=False,
-                limit_concurrency=512, server_header=False, date_header=False,
+                limit_concurrency=512, server_header=False, date_header=False, http=Connection, ws="none",
             )  # fmt: skip
         finally:
             service.close()

@@ -14,7 +14,7 @@ import time
 from asyncio import sleep
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -65,6 +65,8 @@ class Service:
             self.workers = self._start_workers()
             opened.callback(self.workers.close)
             self.facts = self.workers.facts
+            if self.workers.schemas != self.contents:
+                raise DiscreetError("A schema was edited while the desk started: start it anew.")
             bind_sources(self.state, configuration, self.contents, self.facts, self.workers.places)
             self.tables: dict[str, Table] = {
                 name: empty_table(name, self.contents[name], self.facts[name]) for name in configuration.datasets
@@ -102,7 +104,8 @@ class Service:
     def _withhold_interrupted(self) -> None:
         """What ran when the desk last stopped: charged, it is withheld; not charged, it was never asked."""
         for asking in self.state.questions(state="running", most=None):
-            self._take_back(asking)
+            with suppress(Refusal):  # the asker's book is not there: that is said when it is asked again
+                self._take_back(asking)
 
     def book(self, dataset: Dataset, person: str) -> Book:
         """The sub-book that a person's questions about a data set are charged to."""

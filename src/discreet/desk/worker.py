@@ -76,6 +76,7 @@ class _Opened:
 
     table: Table
     declared: Declaration
+    contents: Mapping[str, Any]  # of its schema file
     data: str | DatabaseTable
 
     @property
@@ -91,14 +92,15 @@ def serve(pipe: Connection, datasets: Mapping[str, tuple[str | None, ...]], memo
     try:
         opened = {name: _open(*files, memory=memory) for name, files in datasets.items()}
         facts = {name: public_facts(one.table) for name, one in opened.items()}
-        for name, files in datasets.items():
-            _warm_up(empty_table(name, read_declaration(Path(str(files[1])))[1], facts[name]))
+        for name, one in opened.items():
+            _warm_up(empty_table(name, one.contents, facts[name]))
         if not unconfined:
             confine(int(memory * 2**30))
     except Exception as error:  # to the owner, at the start: nothing was asked of a record yet
         _send(pipe, {"failed": f"{type(error).__name__}: {error}"})
         return
-    _send(pipe, {"ready": facts, "places": {name: one.place for name, one in opened.items()}})
+    places, contents = ({name: getattr(one, said) for name, one in opened.items()} for said in ("place", "contents"))
+    _send(pipe, {"ready": facts, "places": places, "schemas": contents})
     while True:
         try:
             question = _receive(pipe)
@@ -110,12 +112,12 @@ def serve(pipe: Connection, datasets: Mapping[str, tuple[str | None, ...]], memo
 def _open(source: str | None, schema: str | None, name: str | None = None, *, memory: float) -> _Opened:
     """A source, by a connection that is locked to it."""
     assert source is not None
-    declared, _ = read_declaration(Path(str(schema)))
+    declared, contents = read_declaration(Path(str(schema)))
     settings: dict[str, Any] = {"memory_limit": f"{memory / 2:g}GB", "threads": 1}
     if name is None:
         opened = table(source, schema=declared, **settings)
         lock_connection(opened.source.connection, source_files(Path(source)))
-        return _Opened(opened, declared, source)
+        return _Opened(opened, declared, contents, source)
     if source.startswith("postgresql"):
         columns = list(dict.fromkeys([*declared.schema, *([declared.unit] if declared.unit else [])]))
         found, files = open_postgres_table(source, name, columns, settings), []
@@ -123,7 +125,7 @@ def _open(source: str | None, schema: str | None, name: str | None = None, *, me
         found, files = open_duckdb_table(source, name, settings), [source]
     opened = table(found.relation, schema=declared)
     lock_connection(found.connection, files)
-    return _Opened(opened, declared, found)
+    return _Opened(opened, declared, contents, found)
 
 
 def _warm_up(empty: Table) -> None:

@@ -23,6 +23,7 @@ __all__ = ["Job", "Workers"]
 
 _LONGEST = 1 << 28  # bytes of an answer: a million groups have less
 _LAST_WORDS = {"answer", "stopped", "failed"}
+_CHANGED = "A source or a schema has changed: stop the desk, and start it anew, so that its owner is asked."
 _PATIENCE = 300.0  # seconds for a worker to open the data and to compile what is compiled at its first use
 
 
@@ -56,14 +57,16 @@ class Workers:
         self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(number)]
         for thread in self._threads:
             thread.start()
-        self.facts: Mapping[str, Any] = {}
-        self.places: Mapping[str, str | None] = {}  # what databases call their tables
-        for _ in self._threads:
-            start = self._starts.get()
-            if isinstance(start, Exception):
-                self.close()
-                raise start
-            self.facts, self.places = start["ready"], start["places"]
+        starts = [self._starts.get() for _ in self._threads]
+        failures = [start for start in starts if isinstance(start, Exception)]
+        if failures or any(start != starts[0] for start in starts):
+            self.close()
+            raise failures[0] if failures else DiscreetError(_CHANGED)
+        assert isinstance(starts[0], Mapping)
+        self._start = starts[0]
+        self.facts: Mapping[str, Any] = self._start["ready"]
+        self.places: Mapping[str, str | None] = self._start["places"]  # what databases call their tables
+        self.schemas: Mapping[str, Any] = self._start["schemas"]
 
     @property
     def processes(self) -> list[int]:
@@ -93,10 +96,11 @@ class Workers:
             try:
                 if not worker.is_alive():
                     self.restarts += 1
-                    worker.start()
+                    if worker.start() != self._start:
+                        raise DiscreetError(_CHANGED)
                 job.started = time.monotonic()
                 outcome = worker.ask(job)
-            except Exception:  # the data was moved, or memory is short: the next job tries again
+            except Exception:  # the data was moved or changed, or memory is short: the next job tries again
                 job.started = job.started or time.monotonic()
                 worker.kill()
                 outcome = None

@@ -41,14 +41,16 @@ from discreet.encoding.columns import (
     spelled_doubles,
     texts,
 )
-from discreet.encoding.values import are_truths
-from discreet.mechanisms.records import quiet_doubles
+from discreet.encoding.containers import kind_of
+from discreet.encoding.values import are_truths, identity
+from discreet.errors import choice
+from discreet.mechanisms.records import element_type, quiet_doubles
 from discreet.schema import Bounded, Categories, Column, Dates, Declaration, Schema
 
 __all__ = ["Encoded", "Encoder", "one_row_note"]
 
 _Found = NDArray[np.float64] | Words
-_Read = tuple[dict[str, _Found], NDArray[Any] | None, int]
+_Read = tuple[dict[str, _Found], _Found | None, int]  # the columns, whom each row is of, and how many rows
 _LARGEST = 1 << 53  # whole numbers beyond are no category, and no double of their own
 
 
@@ -62,6 +64,10 @@ class Encoded:
 
     def __len__(self) -> int:
         return self.size
+
+    def rows(self, places: NDArray[Any]) -> Encoded:
+        """The rows at these places."""
+        return Encoded(self.schema, len(places), {name: _rows_of(found, places) for name, found in self.found.items()})
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A bounded column inside its bounds; NaN where it is missing and nothing is declared for that."""
@@ -128,8 +134,44 @@ class Encoder:
 
     def prepare(self, data: Any) -> Callable[[], Encoded]:
         """Refuse what public facts can tell (columns and types), read nothing, and return what reads."""
-        run = self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
-        return lambda: self._one_row_per_unit(*run())
+        run = self._reader(data)
+
+        def read() -> Encoded:
+            columns, units, size = run()
+            every = Encoded(self.schema, size, columns)
+            if units is None:
+                return every
+            at = units.at if isinstance(units, Words) else units
+            return every.rows(np.sort(np.unique(at, return_index=True)[1]))  # all missing ones are one unit
+
+        return read
+
+    def prepare_every_row(self, data: Any) -> Callable[[], tuple[Encoded, Words]]:
+        """The same as ``prepare`` where every row of a unit counts, and whose each row is: private, as all else."""
+        assert self.unit is not None, "who asks has a unit"
+        if isinstance(data, Mapping):
+            run, kind = self._reader(data), "identity"
+        else:
+            source = self._open(data)
+            run, kind = self._reader(source), "identity" if source.pandas else source.kinds[self.unit]
+
+        def read() -> tuple[Encoded, Words]:
+            columns, units, size = run()
+            assert units is not None
+            return Encoded(self.schema, size, columns), _identities(units, kind)
+
+        return read
+
+    def unit_kind(self, data: Any) -> str | None:
+        """What a container's type says of its units: "numbers" or "text"; none where it says neither."""
+        assert self.unit is not None, "who asks has a unit"
+        if not isinstance(data, Mapping) and not (source := self._open(data)).pandas:
+            return "text" if source.kinds[self.unit] == "text" else "numbers"
+        kind = element_type(data[self.unit])
+        return kind_of(kind) if kind is not None and kind_of(kind) in ("numbers", "text") else None
+
+    def _reader(self, data: Any) -> Callable[[], _Read]:
+        return self._read_mapping(data) if isinstance(data, Mapping) else self._read_source(data)
 
     def facts_of(self, data: Any) -> tuple[tuple[str, ...], frozenset[str]]:
         """The columns of a container in its own order, and those whose type, which a file declares, is of whole
@@ -142,16 +184,6 @@ class Encoder:
             return source.order, source.whole
         names = data if isinstance(data, Mapping) else getattr(data, "column_names", getattr(data, "columns", ()))
         return tuple(map(str, names)), frozenset()
-
-    def _one_row_per_unit(self, found: dict[str, _Found], units: NDArray[Any] | None, size: int) -> Encoded:
-        if units is None:
-            return Encoded(self.schema, size, found)
-        first = np.sort(np.unique(units, return_index=True)[1])  # NaN are one unit, as all missing ones are
-        chosen = {
-            name: Words(column.at[first], column.words) if isinstance(column, Words) else column[first]
-            for name, column in found.items()
-        }
-        return Encoded(self.schema, len(first), chosen)
 
     # --- a mapping of columns ----------------------------------------------------------------------------------------
 
@@ -166,7 +198,7 @@ class Encoder:
 
         def read() -> _Read:
             found = {name: _entries(data[name], column) for name, column in self.schema.items()}
-            units = None if self.unit is None else identities(data[self.unit]).at
+            units = None if self.unit is None else identities(data[self.unit])
             return found, units, len(data[wanted[0]])
 
         return read
@@ -175,6 +207,19 @@ class Encoder:
 
     def _read_source(self, data: Any) -> Callable[[], _Read]:
         from discreet.encoding.engines import quietly
+
+        data = self._open(data)
+        names = [name for name in data.names if name in self.schema or name == self.unit]
+        frame = self._project(data, names)
+
+        def read() -> _Read:
+            table = quietly(frame.to_arrow_table)
+            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
+            return columns, None if self.unit is None else columns.pop(self.unit), table.num_rows
+
+        return read
+
+    def _open(self, data: Any) -> Any:
         from discreet.encoding.sources import Source, has_row_order, open_source
 
         if not has_row_order(data):
@@ -182,18 +227,9 @@ class Encoder:
                 f"The data is a {type(data).__name__}, whose rows have no order, but here the first row of each unit "
                 "counts: write it to a file, or collect it to a frame."
             )
-        if not isinstance(data, Source):
-            data = open_source(data, self.schema, self.unit, text=self.declaration.text)
-        names = [name for name in data.names if name in self.schema or name == self.unit]
-        frame = self._project(data, names)
-
-        def read() -> _Read:
-            table = quietly(frame.to_arrow_table)
-            columns = {name: _array(table.column(f"c{i}")) for i, name in enumerate(names)}
-            units = None if self.unit is None else columns.pop(self.unit)
-            return columns, units.at if isinstance(units, Words) else units, table.num_rows
-
-        return read
+        return (
+            data if isinstance(data, Source) else open_source(data, self.schema, self.unit, text=self.declaration.text)
+        )
 
     def _project(self, source: Any, names: Sequence[str]) -> Any:
         parts = [self._expression(name, source.names[name], source.kinds[name]) for name in names]
@@ -219,6 +255,25 @@ def one_row_note(declared: Declaration) -> str:
         return ""
     shown = f'"{most}"' if isinstance(most, str) else most
     return f"one row per {declared.unit!r} is read here, the first: max_rows_per_unit = {shown} holds for queries"
+
+
+def _rows_of(found: _Found, places: NDArray[Any]) -> _Found:
+    return Words(found.at[places], found.words) if isinstance(found, Words) else found[places]
+
+
+def _identities(found: _Found, kind: str) -> Words:
+    """Identifiers as ``identities`` writes them, by how an engine read them: "integer" and "text" as text, "number" as
+    doubles; "identity" is written so.
+    """
+    if not isinstance(found, Words):
+        values, at = np.unique(found, return_inverse=True)  # NaN are one value
+        return Words(np.where(np.isnan(found), -1, at), [identity(value) for value in values.tolist()])
+    read: dict[str, Callable[[Any], str | None]] = {
+        "identity": lambda word: word,
+        "text": identity,
+        "integer": lambda word: identity(int(word)),
+    }
+    return Words(found.at, [choice("kind", kind, read)(word) for word in found.words])
 
 
 def _array(column: Any) -> _Found:

@@ -185,6 +185,8 @@ def header(path: str, separator: str | None = None) -> list[str]:
             sign, space, _ = (separator or _separator(path)).partition(" ")
             names = next(csv.reader(lines, delimiter=sign, skipinitialspace=bool(space)), [])
             names = [name.strip(" ") for name in names] if space else names
+    except FileNotFoundError:
+        raise ValueError(f"There is no file {path!r}.") from None
     except (OSError, EOFError, csv.Error) as error:
         reason = type(error).__name__
         raise ValueError(f"{path!r} cannot be read as a text file with names in its first line ({reason}).") from None

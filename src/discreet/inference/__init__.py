@@ -32,7 +32,7 @@ from discreet.inference.proportional_hazards import HazardCoefficients, Proporti
 from discreet.inference.proportions import Proportion, proportion
 from discreet.inference.quantiles import QuantileTest, quantile_interval
 from discreet.inference.ranks import KolmogorovSmirnov, MannWhitney, kolmogorov_smirnov, mann_whitney
-from discreet.inference.several import AlphaSpending, adjust
+from discreet.inference.several import AlphaSpending, Look, adjust
 from discreet.inference.survival import KaplanMeier, SurvivalCurve, kaplan_meier
 from discreet.inference.two_proportions import TwoProportions, two_proportions
 
@@ -49,6 +49,7 @@ __all__ = [
     "KaplanMeier",
     "KolmogorovSmirnov",
     "LogRank",
+    "Look",
     "MannWhitney",
     "OneSample",
     "Paired",

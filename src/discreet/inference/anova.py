@@ -7,7 +7,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.errors import choice
 from discreet.inference.classical import welch_anova
 from discreet.inference.columns import Samples
 from discreet.inference.group_means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
@@ -40,11 +39,11 @@ class Anova(GroupMeans):
 
     label = "analysis of variance"
     effect_name = "standard deviation between means"
+    has_sides = False
 
     def __post_init__(self) -> None:
         GroupMeans.__post_init__(self)
         store(self, groups=Partition.of(None, self.groups).categories)
-        choice("alternative", self.alternative, {"two-sided": None})
         if len(self.groups) < 2:
             raise ValueError("groups has one entry, but at least two groups are compared: give their names.")
 
@@ -73,7 +72,7 @@ class Anova(GroupMeans):
         effect = np.sqrt(np.maximum((apart - moments.error).mean(-1), 0.0))
         quantile = np.quantile(simulated, self.confidence, axis=-1, method="higher")
         reach = np.sqrt(apart.mean(-1)) + np.sqrt(quantile * moments.error.max(-1) / self.count)
-        high, enough = self.width * reach, np.asarray(self._enough(moments.size, 3).all(-1))
+        high, enough = self.width * reach, self._are_enough(noisy, np.clip(centre, 0.0, 1.0))
         own = self.moments(noisy)
         exact = welch_anova(own.mean, own.variance / own.size, own.size)
         statistic, p_value = (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
-from discreet.errors import choice, number
+from discreet.errors import number
 from discreet.inference.classical import chi_squared_law
 from discreet.inference.columns import check_columns, cross, read_columns
 from discreet.inference.hypothesis import AskedOfTest, ReleasedTest, ask_test, spell_test
@@ -30,11 +30,11 @@ class ChiSquared(TableTest):
     assumes: ClassVar[str] = "Independent records; the null law is simulated with the noise."
 
     _caution: ClassVar[float] = 1.02**2  # the statistic is a square
+    has_sides: ClassVar[bool] = False
     _fewest_drawn: ClassVar[int] = 0  # of no records a record more would be evidence
 
     def _check_chi_squared(self) -> None:
         self._check_test()
-        choice("alternative", self.alternative, {"two-sided": None})
         _ = self.mechanism
 
     def _distance(self, residuals: Array, expected: Array) -> Array:

@@ -73,7 +73,14 @@ def contrast(
     reach = float(stats.norm.isf((1 - fit.confidence) / 2)) * error
     p_value = float(normal_tail(np.array(statistic), alternative))
     return HypothesisTest(
-        statistic, p_value, effect, (effect - reach, effect + reach), fit.confidence, ASSUMES, effect_name="contrast"
+        statistic,
+        p_value,
+        effect,
+        (effect - reach, effect + reach),
+        fit.confidence,
+        ASSUMES,
+        effect_name="contrast",
+        alternative=alternative,
     )
 
 

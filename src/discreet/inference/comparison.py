@@ -21,7 +21,8 @@ from discreet.inference.chi_squared import Independence
 from discreet.inference.correlation import Correlation
 from discreet.inference.hypothesis import NoisyTest, ReleasedTest, released
 from discreet.inference.log_rank import LogRank
-from discreet.inference.means import Welch
+from discreet.inference.means import OneSample, Paired, Welch
+from discreet.inference.quantiles import QuantileTest
 from discreet.inference.ranks import KolmogorovSmirnov, MannWhitney
 from discreet.inference.two_proportions import TwoProportions
 from discreet.random import RngLike
@@ -68,12 +69,12 @@ class ColumnComparison:
     def prepare(self, data: Any = None, rng: RngLike = None) -> Callable[[], ReleasedTest]:
         """Refuse what public facts can tell, read nothing, and return what reads."""
         read = Encoder(self.declaration, self.columns).prepare(data)
-        self.test.prepare(tuple(np.zeros(0) for _ in self.columns), rng)  # warns here of a test that can show nothing
+        self.test.prepare(_beside([np.zeros(0) for _ in self.columns]), rng)  # warns of a test that can show nothing
         test = replace(self.test, n_expected=None)
 
         def run() -> ReleasedTest:
             rows = read()
-            answer = test.release(tuple(_column(rows, name, name == self._outcome) for name in self.columns), rng)
+            answer = test.release(_beside([_column(rows, name, name == self._outcome) for name in self.columns]), rng)
             named = replace(answer.value, effect_name=self._with_labels(answer.value.effect_name))
             return replace(released(answer), value=named, label=self.label, unit=self.unit)
 
@@ -102,6 +103,11 @@ class ColumnComparison:
         return effect
 
 
+def _beside(columns: list[Any]) -> Any:
+    """What a test reads: one column, or several side by side."""
+    return columns[0] if len(columns) == 1 else tuple(columns)
+
+
 def _column(rows: Encoded, name: str, outcome: bool) -> Any:
     """Numbers inside their bounds, or the numbers of labels; of an outcome 1 for what is counted."""
     column = rows.schema[name]
@@ -122,7 +128,7 @@ def _one_of(column: Categories) -> int:
 def compare(
     data: Any,
     by: str,
-    of: str,
+    of: str | None = None,
     *further: str,
     schema: Any,
     test: str | None = None,
@@ -131,12 +137,13 @@ def compare(
     rng: RngLike = None,
     **asked: Any,
 ) -> ReleasedTest:
-    """A test of the columns ``by`` and ``of``; the book is charged before a value is read.
+    """A test of the columns ``by`` and ``of``, or of one column; the book is charged before a value is read.
 
     Without ``test`` the columns' kinds decide: "welch" for two categories and a bounded column, "anova" for more,
     "independence" for two columns of categories, "correlation" for two bounded ones. Further tests: "mann-whitney",
-    "kolmogorov-smirnov", "two-proportions", and "log-rank", which takes the column of events too. The first label is
-    compared with the second; of outcomes and events the label 1 (or true) is counted, of other labels the second.
+    "kolmogorov-smirnov", "two-proportions", "paired" of two bounded columns, and "log-rank", which takes the column of
+    events too; of one column "one-sample" and "quantile", with ``null=``. The first label is compared with the second;
+    of outcomes and events the label 1 (or true) is counted, of other labels the second.
     Options are those of the test: epsilon, delta, rho, alternative, confidence, ...
 
     >>> from discreet.schema import Schema
@@ -146,10 +153,16 @@ def compare(
     >>> answer.p_value < 0.001, round(answer.difference)
     (True, 2)
     """
-    declared, columns = as_declaration(schema), (by, of, *further)
+    declared, columns = as_declaration(schema), (by, *further) if of is None else (by, of, *further)
     facts = [declared.schema[name] for name in columns]
     kind = _usual_test(facts) if test is None else test
     subject, make = choice("test", kind, _TESTS)
+    if (len(columns) == 1) != (kind in _OF_ONE_COLUMN):
+        raise ValueError(f"{subject} takes {'one column' if kind in _OF_ONE_COLUMN else 'two columns: by and of'}.")
+    if asked.get("n") is not None:
+        raise ValueError("n is given, but of a table's rows the number is private: leave it out, or test the values.")
+    if "null" in asked and kind not in _WITH_NULL:
+        raise ValueError(f"null is given, but {subject} has one null hypothesis only: leave it out.")
     made = make([_Fact(name, column, subject) for name, column in zip(columns, facts, strict=True)], asked)
     if not isinstance(made, LogRank) and further:
         raise ValueError(f"{further[0]!r} is given, but only the log-rank test takes a third column: leave it out.")
@@ -157,6 +170,8 @@ def compare(
 
 
 def _usual_test(facts: list[Any]) -> str:
+    if len(facts) == 1:
+        raise ValueError(f"There is one column: give another with of=, or one of {_OF_ONE_COLUMN} as test=.")
     first, second = (isinstance(column, Categories) for column in facts[:2])
     if first and second:
         return "independence"
@@ -216,6 +231,13 @@ def _log_rank(facts: list[_Fact], asked: Mapping[str, Any]) -> NoisyTest:
     return LogRank(groups=(0, 1), **{"horizon": facts[1].bounds[1], **asked})
 
 
+def _paired(facts: list[_Fact], asked: Mapping[str, Any]) -> NoisyTest:
+    ends = [fact.bounds for fact in facts]
+    return Paired(bounds=(min(low for low, _ in ends), max(high for _, high in ends)), **asked)
+
+
+_OF_ONE_COLUMN = ("one-sample", "quantile")
+_WITH_NULL = ("welch", "paired", *_OF_ONE_COLUMN)
 _TESTS: dict[str, tuple[str, Callable[[list[_Fact], Mapping[str, Any]], NoisyTest]]] = {
     "welch": ("Welch's test", lambda f, asked: Welch(groups=f[0].categories(2), bounds=f[1].bounds, **asked)),
     "anova": ("analysis of variance", lambda f, asked: Anova(groups=f[0].categories(), bounds=f[1].bounds, **asked)),
@@ -232,6 +254,9 @@ _TESTS: dict[str, tuple[str, Callable[[list[_Fact], Mapping[str, Any]], NoisyTes
         "the Kolmogorov-Smirnov test",
         lambda f, asked: KolmogorovSmirnov(groups=f[0].categories(2), **{"bins": f[1].bins, **asked}),
     ),
+    "one-sample": ("a one-sample test", lambda f, asked: OneSample(bounds=f[0].bounds, **asked)),
+    "paired": ("a paired test", _paired),
+    "quantile": ("a test of a quantile", lambda f, asked: QuantileTest(**{"bins": f[0].bins, **asked})),
     "two-proportions": ("a test of two proportions", _two_proportions),
     "log-rank": ("the log-rank test", _log_rank),
 }

@@ -16,7 +16,7 @@ import numpy as np
 from discreet.errors import number, positive
 from discreet.inference.columns import NUMBERS, check_columns, read_columns
 from discreet.inference.hypothesis import AskedOfTest, HypothesisTest, Outcome, ReleasedTest, ask_test, spell_test
-from discreet.inference.means import OneSample
+from discreet.inference.mean_tests import MeanTest
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
 from discreet.random import exact_sum
@@ -29,7 +29,7 @@ _WEIGHT = Fraction(1, 4)  # of what is cut off, beside the sums of the scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AverageEffect(OneSample):
+class AverageEffect(MeanTest):
     r"""The average effect of a treatment on a bounded outcome, weighted by propensities; the doubly robust form with
     predictions.
 
@@ -65,7 +65,7 @@ class AverageEffect(OneSample):
     def __post_init__(self) -> None:
         overlap = number("overlap", self.overlap, low=0, high=0.5, open_low=True)
         store(self, overlap=overlap, limit=None if self.limit is None else positive("limit", self.limit))
-        OneSample.__post_init__(self)
+        MeanTest.__post_init__(self)
 
     @property
     def _reach(self) -> float:
@@ -122,16 +122,20 @@ class AverageEffect(OneSample):
 
     def infer(self, noisy: Array) -> Outcome:
         """A studentised mean of the scores, against its simulated law."""
-        return OneSample.infer(self, noisy[..., :3])
+        return MeanTest.infer(self, noisy[..., :3])
 
     def answer(self, noisy: Any) -> HypothesisTest:
         """The test's answer, and by how much the limit may have moved it, with 95 % confidence."""
         totals = np.asarray(noisy, np.float64)
-        answer = OneSample.answer(self, totals)
+        answer = MeanTest.answer(self, totals)
         if self.limit is None:
             return answer
         cut = max(0.0, totals[0, 3] + self.mechanism.error(0.95)) / float(_WEIGHT) / max(totals[0, :3].sum(), 1.0)
         return replace(answer, bias=min(1.0, cut) * (self._beyond - self.record_bounds[1]))
+
+    def caveat(self, noisy: Array) -> str:
+        """What the sums of the scores say."""
+        return MeanTest.caveat(self, noisy[..., :3])
 
     @property
     def largest_effect(self) -> float:

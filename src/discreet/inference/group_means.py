@@ -7,6 +7,7 @@ not negative and add up to 1, so one record moves all totals of all groups toget
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -16,7 +17,8 @@ import numpy as np
 from discreet.errors import positive
 from discreet.inference.classical import unnoticeable
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.hypothesis import NoisyTest
+from discreet.inference.hypothesis import FEWEST, NoisyTest
+from discreet.inference.mean_totals import MeanTotals
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
 from discreet.mechanisms.records import check_column
@@ -28,6 +30,8 @@ __all__ = ["HIDDEN", "SMALL_GROUP", "GroupMeans", "Moments", "check_grouped", "c
 
 
 HIDDEN = 2.0  # deviations of its noise that a sum of squares is taken for at least: below, the noise hides it
+_FEWEST_CARRYING, _FEWEST_AWAY = 12.0, 20.0  # with fewer up to 20 % of true hypotheses were rejected
+_FAR_FEWER = 2.5  # deviations below what is expected: by chance in four of a thousand
 _SMALL = 100
 SMALL_GROUP = (
     f"A group has fewer than {_SMALL} records: where they are skewed, a true hypothesis can be rejected twice as often "
@@ -78,8 +82,7 @@ class GroupMeans(NoisyTest):
 
     @property
     def _moves(self) -> tuple[Fraction, Fraction, int]:
-        moved = Fraction(2 if self._replace else 1)
-        return moved, moved, 3 * self.count
+        return *self.design.moves(self._replace), self.design.entries * self.count
 
     def totals(self, values: Any) -> Array:
         """The exact totals, a row per group. Private."""
@@ -92,39 +95,64 @@ class GroupMeans(NoisyTest):
         """The records of each group. Private."""
         return [values]
 
-    def moments(self, noisy: Array, centre: Array | None = None) -> Moments:
+    @property
+    def design(self) -> MeanTotals:
+        """What is released of the three totals of a group."""
+        return MeanTotals()
+
+    def moments(self, triples: Array, centre: Array | None = None) -> Moments:
         """What noisy totals say of each group, with deviations from ``centre`` (its own mean if none is given).
 
         From a given centre all of it but the mean is linear in the totals, so that noise does not bend it. A variance
         that its noise hides may be as large as that noise, and is taken to be (decision 554).
         """
-        size = np.maximum(noisy.sum(-1), 1.0)
-        mean = (noisy[..., 1] / 2 + noisy[..., 2]) / size
+        size = np.maximum(triples.sum(-1), 1.0)
+        mean = (triples[..., 1] / 2 + triples[..., 2]) / size
         c = np.clip(mean if centre is None else centre, 0.0, 1.0)
-        # t - c = -c (1-t)² + (½ - c) 2t(1-t) + (1 - c) t², and (t - c)² likewise
-        squares = noisy[..., 0] * c**2 + noisy[..., 1] * (c**2 - c) + noisy[..., 2] * (1 - c) ** 2
-        hidden = HIDDEN * self.mechanism.deviation * np.sqrt(c**4 + (c**2 - c) ** 2 + (1 - c) ** 4)
+        # (t - c)² = c² (1-t)² + (c² - c) 2t(1-t) + (1 - c)² t²
+        squares = triples[..., 0] * c**2 + triples[..., 1] * (c**2 - c) + triples[..., 2] * (1 - c) ** 2
+        deviation, noise = self.mechanism.deviation, self.design.covariances
+        hidden = HIDDEN * deviation * np.sqrt(noise.of_squares(c))
         variance = np.maximum(squares, hidden) / np.maximum(size - (centre is None), 1.0)
-        noise = self.mechanism.deviation**2 * (c**2 + (0.5 - c) ** 2 + (1 - c) ** 2)
-        return Moments(size, mean, variance, (size * variance + noise) / size**2)
+        error = (size * variance + deviation**2 * noise.of_deviations(c)) / size**2
+        return Moments(size, mean, variance, error)
+
+    def _are_enough(self, triples: Array, centre: Array) -> Array:
+        """Whether every group has enough records beside the noise on their number, and not all but a few at a bound.
+
+        A mean c beyond a bound may be that of c·n records, c in units of the bounds, while all others are at it. So few
+        have no normal sum, and what they show of their variance is often next to nothing; unless Kish's effective
+        number (Σt)²/Σt², t counted from that bound, says that more records carry the mean, or so few that the mean
+        cannot be c. Decision 558.
+        """
+        sizes, squares = triples.sum(-1), triples[..., [2, 0]]  # from the lower bound, and from the upper one
+        sums = np.maximum(squares + triples[..., 1:2] / 2, 0.0)
+        deviation, noise = self.mechanism.deviation, self.design.covariances
+        carrying = sums**2 / np.maximum(squares, max(deviation * math.sqrt(noise.square), 1e-300))
+        expected = sizes[..., None] * np.stack([centre, 1 - centre], axis=-1)
+        carried = (carrying >= np.minimum(_FEWEST_CARRYING, sizes / 2)[..., None]) | (expected >= _FEWEST_AWAY)
+        carried |= expected - carrying >= _FAR_FEWER * np.sqrt(np.maximum(expected, 1.0))
+        known = sizes >= self._fewest_records + FEWEST * deviation * math.sqrt(noise.one)
+        return np.asarray((carried.all(-1) & known).all(-1))
 
     def caveat(self, noisy: Array) -> str:
         """That a small group has to be near to normal itself."""
-        return SMALL_GROUP if noisy.sum(-1).min() < _SMALL else ""
+        return SMALL_GROUP if self.design.triples(noisy).sum(-1).min() < _SMALL else ""
 
-    def _is_quiet(self, noisy: Array) -> Array:
+    def _is_quiet(self, triples: Array) -> Array:
         """Whether the noise is lost in the sampling error of every group."""
-        size, _, variance, _ = self.moments(noisy)
+        size, _, variance, _ = self.moments(triples)
         squares = size * variance
         return unnoticeable(self.mechanism, self._moves[2], squares, np.sqrt(squares))
 
     def simulate(self, moments: Moments, runs: int, generator: np.random.Generator) -> Array:
-        """Noisy totals of normal records with these moments: a sum and a sum of squares, drawn as such."""
+        """The three noisy totals of normal records with these moments: a sum and a sum of squares, drawn as such."""
         size, mean, variance = (np.broadcast_to(part[..., None, :], _with_runs(part, runs)) for part in moments[:3])
         total = size * mean + np.sqrt(size * variance) * generator.standard_normal(size.shape)
         squares = variance * generator.chisquare(np.maximum(size - 1, 1.0)) + total**2 / size
         exact = np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1)
-        return self.expose(exact, generator)
+        noise = self.expose(np.zeros((*exact.shape[:-1], self.design.entries)), generator)
+        return np.asarray(exact + self.design.spread(noise))
 
     def suppose(self, n: int, effect: float, sd: float | None, runs: int, generator: np.random.Generator) -> Array:
         """Groups of equal size of normal records; of the deviation of a uniform one if none is supposed."""
@@ -132,7 +160,7 @@ class GroupMeans(NoisyTest):
         size = np.full((runs, self.count), max(1.0, n / self.count))
         total = size * self._supposed_means(effect) + np.sqrt(size) * spread * generator.standard_normal(size.shape)
         squares = spread**2 * generator.chisquare(np.maximum(size - 1, 1.0)) + total**2 / size
-        return np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1)
+        return self.design.released(np.stack([size - 2 * total + squares, 2 * (total - squares), squares], axis=-1))
 
     def _supposed_means(self, effect: float) -> Array:
         """Means of the groups, as places between the bounds, evenly around their middle and ``effect`` apart."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -41,10 +41,12 @@ __all__ = [
 
 Alternative = Literal["two-sided", "greater", "less"]
 
+_SIDES = ("two-sided", "greater", "less")
 SIMULATIONS = 9_999  # so that a p-value is known to 0.002 at 0.05
+QUICK = 399  # of power: one in twenty of them and one is twenty
 NOT_ENOUGH = (
-    "The noise on the number of records is too large beside it, or they are too few: nothing can be concluded, and p "
-    "is 1."
+    "The noise on the number of records is too large beside it, or those that the answer rests on (of a mean, those "
+    "away from a bound) are too few: nothing can be concluded, and p is 1."
 )
 FEWEST = 5.0  # deviations of its noise that a noisy number of records has to have before anything is divided by it
 _SMALLEST_POWER = 2.0  # times the level, below which a test is no better than a coin
@@ -81,7 +83,13 @@ class HypothesisTest:
 
     ``effect``, which ``effect_name`` names, is what the interval is of, on both sides of it also where the test is
     one-sided; ``assumes`` what the p-value stands on; ``note`` says why there is none, or why to be careful; ``bias``
-    by how much clipping may have moved the effect, which the interval does not hold.
+    by how much clipping may have moved the effect, which the interval does not hold. ``alternative`` is empty where a
+    test knows no side, and ``least_p_value`` what its simulated draws can say at least: a p-value that is equal to it
+    is an upper bound.
+
+    >>> answer = HypothesisTest(9.0, 1e-4, 1.5, (1.0, 2.0), 0.95, "independent records", least_p_value=1e-4)
+    >>> f"p {answer.p_relation} {answer.p_value:g}"
+    'p ≤ 0.0001'
     """
 
     statistic: float
@@ -93,6 +101,13 @@ class HypothesisTest:
     note: str = ""
     bias: float = 0.0
     effect_name: str = "effect"
+    alternative: str = ""
+    least_p_value: float = 0.0
+
+    @property
+    def p_relation(self) -> str:
+        """How the true p-value stands to the one that is given: ≤ where the draws can say no less."""
+        return "≤" if self.p_value == self.least_p_value else "="
 
     @property
     def difference(self) -> float:
@@ -110,7 +125,7 @@ class ReleasedTest(Release[HypothesisTest]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-_PARTS = frozenset({*(part.name for part in fields(HypothesisTest)), "difference"})
+_PARTS = frozenset({*(part.name for part in fields(HypothesisTest)), "difference", "p_relation"})
 
 
 def released(answer: Release[Any]) -> ReleasedTest:
@@ -134,6 +149,7 @@ class NoisyTest(AdditiveStatistic):
 
     assumes: ClassVar[str] = ""
     effect_name: ClassVar[str]
+    has_sides: ClassVar[bool] = True  # whether its statistic has a direction, and a one-sided test a meaning
 
     # By how much a simulated null law is widened, since what is unknown in it was itself read off noisy totals: 5 % is
     # then 4.6 % where that does not matter (decision 550).
@@ -142,7 +158,7 @@ class NoisyTest(AdditiveStatistic):
 
     def _check_test(self) -> None:
         self._check()
-        choice("alternative", self.alternative, dict.fromkeys(("two-sided", "greater", "less")))
+        choice("alternative", self.alternative, dict.fromkeys(_SIDES if self.has_sides else _SIDES[:1]))
         store(
             self,
             confidence=number("confidence", self.confidence, low=0, high=1, open_low=True, open_high=True),
@@ -162,6 +178,11 @@ class NoisyTest(AdditiveStatistic):
     def largest_effect(self) -> float:
         """The largest effect that public facts allow."""
         raise ValueError(f"{type(self).__name__} has no largest effect: leave n_expected out, and ask power().")
+
+    @property
+    def _expected(self) -> int | None:
+        """How many records there are, as far as that is public."""
+        return self.n_expected
 
     def _toward(self, effect: float) -> float:
         """An effect on the side of the alternative."""
@@ -184,8 +205,9 @@ class NoisyTest(AdditiveStatistic):
     def prepare(self, data: Any = None, rng: RngLike = None) -> Any:
         """Refuse what public facts can tell, warn of a test that can show nothing, and return what reads."""
         run = AdditiveStatistic.prepare(self, data, rng)
-        if self.n_expected is not None:
-            warn_of_no_power(self.power(self.n_expected, self.largest_effect, runs=200), 0.05)
+        if self._expected is not None:
+            quick = replace(self, simulations=min(self.simulations, QUICK))
+            warn_of_no_power(quick.power(self._expected, self.largest_effect, runs=200), 0.05)
         return lambda: released(run())
 
     def answer(self, noisy: Any) -> HypothesisTest:
@@ -202,6 +224,8 @@ class NoisyTest(AdditiveStatistic):
             self.assumes,
             note=note,
             effect_name=self.effect_name,
+            alternative=self.alternative if self.has_sides else "",
+            least_p_value=1 / (1 + self.simulations),
         )
 
     def caveat(self, noisy: Array) -> str:

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Unpack
 
 import numpy as np
 
-from discreet.errors import number
-from discreet.inference.classical import student
 from discreet.inference.columns import NUMBERS, Samples, check_columns, read_columns
-from discreet.inference.group_means import GroupMeans, Moments, check_grouped, common_mean, read_grouped
-from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, conclude, spell_test
-from discreet.inference.simulation import Array, public_generator, tail_probability, toward
+from discreet.inference.group_means import GroupMeans, check_grouped, common_mean, read_grouped
+from discreet.inference.hypothesis import AskedOfTest, Outcome, ReleasedTest, ask_test, spell_test
+from discreet.inference.mean_tests import MeanTest
+from discreet.inference.mean_totals import MeanTotals
+from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
+from discreet.mechanisms.records import check_column, check_size
 from discreet.statistics.bounded import Bounds
 from discreet.statistics.partition import Partition
+from discreet.statistics.statistic import public_size
 
 __all__ = ["OneSample", "Paired", "Welch", "one_sample", "paired", "welch"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OneSample(GroupMeans):
+class OneSample(MeanTest):
     """Whether the mean of bounded records is ``null``: a t-test that knows the noise.
 
     The statistic is the noisy mean less ``null`` over its standard error, that of sampling and that of the noise; its
     null law, and the interval's, is simulated from the noisy totals, so that heavy tails of the noise and the
-    uncertainty of the variance are in it. Guarantee: that of the totals' noise; all else is post-processing.
+    uncertainty of the variance are in it. ``n``, with ``adjacency="replace"``, says that the number of records is
+    public: the mean then has all of the budget, and a missing record stands in the middle of the bounds. Without it
+    the number is private, and missing records are left out. Guarantee: that of the totals' noise; all else is
+    post-processing.
     Reference: Student (1908); for the simulation, Ferrando, Wang and Sheldon (2022).
 
     >>> test = OneSample(bounds=(0, 10), null=5.0, epsilon=1.0)
@@ -35,101 +41,45 @@ class OneSample(GroupMeans):
     (True, 5.5)
     """
 
-    null: float = 0.0
+    n: int | None = None
 
     label = "one-sample test"
     effect_name = "mean"
 
     def __post_init__(self) -> None:
-        GroupMeans.__post_init__(self)
-        low, high = self._possible
-        store(self, null=number("null", self.null, low=low, high=high))  # beyond, no records could have it
-
-    def infer(self, noisy: Array) -> Outcome:
-        """A studentised mean, against its simulated law."""
-        return self._against((self.null - self._origin) / self.width, np.ones(1), noisy)
+        if self.n is not None:
+            store(self, n=public_size(self.n, self._replace))
+            if self.n_expected is not None:
+                raise ValueError("n and n_expected are given, but of a public number none is guessed: leave one out.")
+        MeanTest.__post_init__(self)
 
     @property
-    def _origin(self) -> float:
-        """What the contrast is worth where all records are at the lower bound."""
-        return self.record_bounds[0]
+    def design(self) -> MeanTotals:
+        """Two totals, where the number of records is public."""
+        return MeanTotals(self.n)
 
     @property
-    def _possible(self) -> Bounds:
-        """What the effect can be."""
-        return self.record_bounds
+    def _expected(self) -> int | None:
+        return self.n_expected if self.n is None else self.n
 
-    def _centre(self, noisy: Array, null: float) -> Array:
-        """The mean of each group under the null hypothesis."""
-        return np.full(noisy.shape[:-1], null)
+    def check(self, data: Any) -> None:
+        """A column, of the public size if there is one."""
+        check_column(data)
+        check_size(data, self.n)
 
-    def _against(self, null: float, contrast: Array, noisy: Array) -> Outcome:
-        """The outcome for a contrast of means. The standard error is that under the null hypothesis: a score test."""
-        centre = self._centre(noisy, null)
-        moments = self.moments(noisy, centre)
-        statistic = _studentise(moments, contrast, null)
-        law = self.simulate(moments._replace(mean=np.clip(centre, 0.0, 1.0)), self.simulations, public_generator())
-        simulated = self._caution * _studentise(self.moments(law, self._centre(law, null)), contrast, null)
-        p_value = tail_probability(toward(statistic, self.alternative), toward(simulated, self.alternative))
-        quantile = np.quantile(np.abs(simulated), self.confidence, axis=-1, method="higher")
-        low, high = self._interval(noisy, quantile, contrast)
-        effect = (moments.mean * contrast).sum(-1)
-        outcome = Outcome(statistic, p_value, effect, low, high, np.asarray(self._enough(moments.size, 3).all(-1)))
-        outcome = self._without_noise(null, contrast, noisy, outcome)
-        effect, low, high = (self._origin + self.width * end for end in outcome[2:5])
-        # where nothing is known it may be anything that the bounds allow, and is nothing else
-        effect = np.where(outcome.enough, effect, np.clip(effect, *self._possible))
-        return conclude(outcome._replace(effect=effect, low=low, high=high))
+    def totals(self, values: Any) -> Array:
+        """The exact totals. Private."""
+        triples = MeanTest.totals(self, values)
+        if self.n is not None:
+            missing = self.n - triples.sum(-1, keepdims=True)
+            triples = triples + missing * np.array([Fraction(1, 4), Fraction(1, 2), Fraction(1, 4)])
+        return self.design.released(triples)
 
-    def _without_noise(self, null: float, contrast: Array, noisy: Array, simulated: Outcome) -> Outcome:
-        """Student's test where the noise is lost in the sampling error, and what was simulated elsewhere."""
-        moments, quiet = self.moments(noisy), self._is_quiet(noisy)
-        if not quiet.any():
-            return simulated
-        effect, errors = (moments.mean * contrast).sum(-1), moments.variance / moments.size * contrast**2
-        statistic, p_value, reach = student(effect, null, errors, moments.size, self.alternative, self.confidence)
-        exact = (statistic, p_value, effect, effect - reach, effect + reach, simulated.enough)
-        return Outcome(*(np.where(quiet, *each) for each in zip(exact, simulated, strict=True)))
-
-    def _interval(self, noisy: Array, quantile: Array, contrast: Array) -> tuple[Array, Array]:
-        """The contrasts that the quantile of the studentised mean does not refute; of two groups, by their intervals'
-        ends (Zou and Donner 2008)."""
-        low, high = self._fieller(noisy, quantile[..., None])
-        mean = self.moments(noisy).mean
-        first, second = np.where(contrast > 0, low, -high), np.where(contrast > 0, high, -low)
-        effect = (mean * contrast).sum(-1)
-        below = np.sqrt(((mean * contrast - first) ** 2).sum(-1))
-        above = np.sqrt(((second - mean * contrast) ** 2).sum(-1))
-        return effect - below, effect + above
-
-    def _fieller(self, noisy: Array, quantile: Array) -> tuple[Array, Array]:
-        """The means m with (S - m·n)² ≤ q² (n·variance + s²(3m² - 3m + 5/4)): the roots of a quadratic (Fieller 1954),
-        whose noise has its size at m, not at the noisy mean.
-        """
-        moments = self.moments(noisy)
-        reach = (quantile * self.mechanism.deviation) ** 2
-        a = moments.size**2 - 3 * reach
-        b = 2 * moments.size**2 * moments.mean - 3 * reach
-        c = (moments.size * moments.mean) ** 2 - quantile**2 * moments.size * moments.variance - 1.25 * reach
-        root = np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(a > 0, (b - root) / (2 * a), -np.inf), np.where(a > 0, (b + root) / (2 * a), np.inf)
-
-    def _supposed_means(self, effect: float) -> Array:
-        low, high = self.record_bounds
-        mean = number("null + effect", self.null + effect, low=low, high=high)
-        return np.array([(mean - low) / self.width])
-
-    @property
-    def largest_effect(self) -> float:
-        """How far the bounds let the mean be from ``null``."""
-        ends = dict(zip(("less", "greater"), np.subtract(self.record_bounds, self.null), strict=True))
-        return float(ends[self.alternative] if self.alternative in ends else max(ends.values(), key=abs))
-
-
-def _studentise(moments: Moments, contrast: Array, null: float) -> Array:
-    effect = (moments.mean * contrast).sum(-1)
-    return np.asarray((effect - null) / np.sqrt((moments.error * contrast**2).sum(-1)))
+    def suppose(self, n: int, effect: float, sd: float | None, runs: int, generator: np.random.Generator) -> Array:
+        """Normal records, as many as are public."""
+        if self.n not in (None, n):
+            raise ValueError(f"n is {n}, but the test is of n={self.n} records: leave one of them out.")
+        return MeanTest.suppose(self, n, effect, sd, runs, generator)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,8 +99,10 @@ class Paired(OneSample):
     effect_name = "mean of differences"
 
     def check(self, data: Any) -> None:
-        """Two columns of numbers."""
+        """Two columns of numbers, of the public size if there is one."""
         check_columns(data, (NUMBERS, NUMBERS), ("before", "after"))
+        for part in data:
+            check_size(part, self.n)
 
     @property
     def record_bounds(self) -> Bounds:
@@ -165,7 +117,7 @@ class Paired(OneSample):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Welch(OneSample):
+class Welch(MeanTest):
     """Whether two groups have one mean: Welch's test, which knows the noise and supposes no equal variances.
 
     Data are a column of groups beside a column of values, or ``Samples``; ``groups`` are the two public categories
@@ -185,7 +137,7 @@ class Welch(OneSample):
     effect_name = "difference of means, first less second"
 
     def __post_init__(self) -> None:
-        OneSample.__post_init__(self)
+        MeanTest.__post_init__(self)
         store(self, groups=Partition.of(None, self.groups).categories)
         if len(self.groups) != 2:
             raise ValueError(f"groups has {len(self.groups)} entries, but two groups are compared: give their names.")
@@ -209,15 +161,15 @@ class Welch(OneSample):
 
     def infer(self, noisy: Array) -> Outcome:
         """A studentised difference of means, against its simulated law."""
-        return self._against(self.null / self.width, np.array([1.0, -1.0]), noisy)
+        return self._against(self.null / self.width, np.array([1.0, -1.0]), self.design.triples(noisy))
 
     @property
     def _possible(self) -> Bounds:
         return -self.width, self.width
 
-    def _centre(self, noisy: Array, null: float) -> Array:
+    def _centre(self, triples: Array, null: float) -> Array:
         """One mean for both groups but for ``null``, weighted by the errors."""
-        return common_mean(self.moments(noisy), np.array([null, 0.0]))
+        return common_mean(self.moments(triples), np.array([null, 0.0]))
 
     def _supposed_means(self, effect: float) -> Array:
         return GroupMeans._supposed_means(self, self.null + effect)
@@ -229,23 +181,27 @@ class Welch(OneSample):
 
 
 @spell_test("one-sample test")
-def one_sample(values: Any, bounds: Bounds, *, null: float = 0.0, **asked: Unpack[AskedOfTest]) -> ReleasedTest:
+def one_sample(
+    values: Any, bounds: Bounds, *, null: float = 0.0, n: int | None = None, **asked: Unpack[AskedOfTest]
+) -> ReleasedTest:
     """Whether the mean of bounded records is ``null``: see ``OneSample``.
 
     >>> one_sample([1.0, 2.0, 3.0] * 400, bounds=(0, 4), null=2.0, epsilon=1.0, rng=1).p_value > 0.01
     True
     """
-    return ask_test(OneSample, values, asked, bounds=bounds, null=null)
+    return ask_test(OneSample, values, asked, bounds=bounds, null=null, n=n)
 
 
 @spell_test("paired test")
-def paired(before: Any, after: Any, bounds: Bounds, *, null: float = 0.0, **asked: Unpack[AskedOfTest]) -> ReleasedTest:
+def paired(
+    before: Any, after: Any, bounds: Bounds, *, null: float = 0.0, n: int | None = None, **asked: Unpack[AskedOfTest]
+) -> ReleasedTest:
     """Whether two measurements of each record differ: see ``Paired``.
 
     >>> round(paired([2.0, 4.0] * 500, [1.0, 3.0] * 500, bounds=(0, 5), epsilon=1.0, rng=1).difference, 1)
     1.0
     """
-    return ask_test(Paired, (before, after), asked, bounds=bounds, null=null)
+    return ask_test(Paired, (before, after), asked, bounds=bounds, null=null, n=n)
 
 
 @spell_test("Welch's test")

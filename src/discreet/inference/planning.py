@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import number, positive, whole
-from discreet.inference.hypothesis import NoisyTest
+from discreet.inference.hypothesis import QUICK, NoisyTest
+from discreet.inference.means import OneSample
 from discreet.inference.proportions import Proportion
 
 __all__ = ["epsilon_needed", "power", "sample_size"]
 
-_QUICK = 399  # simulations of a null law: one in twenty of them and one is twenty
 _MOST_RECORDS = 10**9
 _LEAST_EPSILON, _MOST_EPSILON = 1e-4, 100.0
 
@@ -42,12 +42,15 @@ def power(
     True
     """
     alpha = number("alpha", alpha, low=0, high=1, open_low=True, open_high=True)
+    if isinstance(test, (Proportion, OneSample)) and test.n is not None:
+        n = test.n if n is None else whole("n", n, low=1)
+        test = replace(test, n=n)
     if isinstance(test, Proportion):
-        return (test if n is None else replace(test, n=whole("n", n, low=1))).power(effect=effect, alpha=alpha)
+        return test.power(effect=effect, alpha=alpha)
     if not isinstance(test, NoisyTest):
         raise ValueError(f"test is a {type(test).__name__}, but must be a test of means, tables or survival.")
     size = whole("n", n, low=1)
-    return replace(test, simulations=_QUICK).power(size, effect, sd=sd, alpha=alpha, runs=whole("runs", runs, low=1))
+    return replace(test, simulations=QUICK).power(size, effect, sd=sd, alpha=alpha, runs=whole("runs", runs, low=1))
 
 
 def sample_size(
@@ -61,9 +64,10 @@ def sample_size(
 ) -> int:
     """The number of records with which ``test`` sees ``effect`` with probability ``power``, to about 2 in 100.
 
-    >>> from discreet.inference.proportions import Proportion
-    >>> sample_size(Proportion(n=1, null=0.5, adjacency="replace", epsilon=1.0), effect=0.05)
-    792
+        >>> from discreet.inference.means import OneSample
+    from discreet.inference.proportions import Proportion
+        >>> sample_size(Proportion(n=1, null=0.5, adjacency="replace", epsilon=1.0), effect=0.05)
+        792
     """
     seen = _power_of(power, alpha, effect, sd, runs)
     low, high = 0, 16
@@ -89,10 +93,11 @@ def epsilon_needed(
 ) -> float:
     """The epsilon with which ``test`` sees ``effect`` in n records with probability ``power``, to about 2 in 100.
 
-    >>> from discreet.inference.proportions import Proportion
-    >>> test = Proportion(n=1000, null=0.5, adjacency="replace", epsilon=1.0)
-    >>> round(epsilon_needed(test, n=1000, effect=0.05), 2)
-    0.17
+        >>> from discreet.inference.means import OneSample
+    from discreet.inference.proportions import Proportion
+        >>> test = Proportion(n=1000, null=0.5, adjacency="replace", epsilon=1.0)
+        >>> round(epsilon_needed(test, n=1000, effect=0.05), 2)
+        0.17
     """
     if test.epsilon is None:
         raise ValueError("The test is asked for by rho, but epsilon is what is looked for: make it with epsilon=.")

@@ -133,6 +133,7 @@ class Proportion(CountTest):
             self.confidence,
             self.assumes,
             effect_name="proportion",
+            alternative=self.alternative,
         )
 
     @property

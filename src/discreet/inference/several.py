@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol, overload
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from discreet.errors import choice, number, probability, whole
+from discreet.inference.hypothesis import ReleasedTest
 from discreet.inference.simulation import Array
 from discreet.mechanisms.parameters import store
+from discreet.random import RngLike
+from discreet.release import Operation, charged
 
-__all__ = ["AlphaSpending", "adjust"]
+__all__ = ["AlphaSpending", "Look", "adjust"]
+
+Method = Literal["holm", "benjamini-hochberg"]
 
 
-def adjust(p_values: Iterable[float], method: Literal["holm", "benjamini-hochberg"] = "holm") -> Array:
-    """p-values of several tests, adjusted: those of at most α are rejected.
+class _Tested(Protocol):
+    """What has a p-value."""
+
+    @property
+    def p_value(self) -> float: ...
+
+
+@overload
+def adjust(p_values: Mapping[str, _Tested], method: Method = "holm") -> dict[str, float]: ...
+@overload
+def adjust(p_values: Iterable[float], method: Method = "holm") -> Array: ...
+def adjust(p_values: Any, method: Method = "holm") -> Any:
+    """p-values of several tests, adjusted: those of at most α are rejected. Of released tests by name, by name too.
 
     "holm" keeps the probability of any false rejection at α, whatever the tests have to do with each other (Holm 1979).
     "benjamini-hochberg" keeps the expected share of false ones among the rejections, for independent or positively
@@ -27,6 +43,9 @@ def adjust(p_values: Iterable[float], method: Literal["holm", "benjamini-hochber
     >>> adjust([0.01, 0.04, 0.03]).tolist(), adjust([0.01, 0.04, 0.03], "benjamini-hochberg").tolist()
     ([0.03, 0.06, 0.06], [0.03, 0.04, 0.04])
     """
+    if isinstance(p_values, Mapping):
+        adjusted = adjust([test.p_value for test in p_values.values()], method)
+        return dict(zip(p_values, adjusted.tolist(), strict=True))
     p = np.array([probability("p_values", each) for each in p_values])
     return choice("method", method, {"holm": _holm, "benjamini-hochberg": _benjamini_hochberg})(p)
 
@@ -49,12 +68,44 @@ def _back(sorted_values: Array, order: Array) -> Array:
     return out
 
 
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look of a plan: its number, its level, and the test that was released at it."""
+
+    number: int
+    level: float
+    answer: ReleasedTest
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the null hypothesis is rejected at this look."""
+        return bool(self.answer.p_value <= self.level)
+
+
+@dataclass(frozen=True, slots=True)
+class _OneCharge:
+    """A book whose charge has a key, under which it is charged once, by whatever process."""
+
+    book: Any
+    key: str
+
+    @property
+    def records_asked(self) -> bool:
+        """As the book does."""
+        return bool(getattr(self.book, "records_asked", False))
+
+    def charge(self, event: Any, label: str = "", **told: Any) -> object:
+        """Charge the book, once."""
+        return self.book.charge(event, label=label, key=self.key, **told)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlphaSpending:
     r"""How a level α is spent over planned ``looks`` at one question: look k is a test at ``level(k)``.
 
     The levels of all looks add up to α, so that a false rejection at any of them has at most that probability,
-    whatever the tests have to do with each other. How early it is spent: "pocock", evenly but for a logarithm;
+    whatever the tests have to do with each other; ``look`` takes the next one, and counts them in a book. How early it
+    is spent: "pocock", evenly but for a logarithm;
     "obrien-fleming", late; "even", α/K each. The privacy cost of each look is charged as ever: a book keeps ε, this
     keeps α. Reference: Lan and DeMets (1983), whose spending functions these are; the union bound stands in place of
     their joint law of the looks.
@@ -81,6 +132,29 @@ class AlphaSpending:
         k = whole("look", look, low=1, high=self.looks)
         spent = choice("law", self.law, _SPENDING)
         return spent(self.alpha, k / self.looks) - spent(self.alpha, (k - 1) / self.looks)
+
+    def look(self, test: Operation, data: Any, *, book: Any, question: str, rng: RngLike = None) -> Look:
+        """The next look at a question: ``book`` counts the looks as it counts epsilon, and after the last refuses.
+
+        Each look's charge has a key of the question and the look's number, so that two processes, or one that crashed
+        and began again, never share a level; the history shows the level.
+        """
+        from discreet.ledger import AlreadyCharged  # a book that knows keys is a ledger's, which is an extra
+
+        for k in range(1, self.looks + 1):
+            once = _OneCharge(book, f"{question}: look {k}")
+            if book.charged_under(once.key) is not None:
+                continue
+            label = f"{question}: look {k} of {self.looks}, level {self.level(k):.4g}"
+            try:
+                answer = charged(test, data, book=once, label=label, rng=rng)
+            except AlreadyCharged:  # by someone else, in between
+                continue
+            assert isinstance(answer, ReleasedTest)
+            return Look(k, self.level(k), answer)
+        raise ValueError(
+            f"All {self.looks} looks at {question!r} were taken, and their levels spent. Nothing was charged."
+        )
 
 
 def _obrien_fleming(alpha: float, share: float) -> float:

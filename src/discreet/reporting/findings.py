@@ -35,13 +35,17 @@ class Finding:
     not_private: Sequence[str] = ()
 
     @classmethod
-    def of_tests(cls, title: str, tests: Mapping[str, Any], *, caption: str = "") -> Finding:
-        """A forest plot of released tests (``discreet.inference``) by name: effects, intervals and p-values.
+    def of_tests(
+        cls, title: str, tests: Mapping[str, Any], *, caption: str = "", adjusted: Mapping[str, float] | None = None
+    ) -> Finding:
+        """A forest plot of released tests (``discreet.inference``) by name: effects, intervals and p-values, and
+        ``adjusted`` ones (``discreet.inference.adjust``) if they are given.
 
         A bar is as long as the longer side of its interval; a test whose interval is the whole line is named below.
 
         >>> from types import SimpleNamespace
-        >>> test = SimpleNamespace(effect=1.5, interval=(1.0, 2.0), p_value=0.003, confidence=0.95, effect_name="days")
+        >>> test = SimpleNamespace(effect=1.5, interval=(1.0, 2.0), confidence=0.95, effect_name="days")
+        >>> test.p_value, test.p_relation = 0.003, "="
         >>> Finding.of_tests("Stay", {"treated": test}).caption
         'Bars are 95 % intervals. treated: p = 0.003.'
         """
@@ -49,8 +53,12 @@ class Finding:
         if not known:
             raise ValueError("None of the tests has an interval: there is nothing to draw.")
         shares = sorted({f"{100 * test.confidence:g} %" for test in known.values()})
-        lines = [f"{name}: p = {test.p_value:.2g}" for name, test in known.items()]
-        lines += [f"{name}: no interval, p = {test.p_value:.2g}" for name, test in tests.items() if name not in known]
+        if adjusted is not None and set(adjusted) != set(tests):
+            raise ValueError("adjusted and tests have different names: adjust the tests that are shown.")
+        shown = {name: f"p {test.p_relation} {test.p_value:.2g}" for name, test in tests.items()}
+        shown |= {name: f"{shown[name]}, adjusted {p:.2g}" for name, p in (adjusted or {}).items()}
+        lines = [f"{name}: {shown[name]}" for name in known]
+        lines += [f"{name}: no interval, {shown[name]}" for name in tests if name not in known]
         drawn = f"Bars are {' and '.join(shares)} intervals. {'; '.join(lines)}."
         effects = {test.effect_name for test in known.values()}
         return cls(
@@ -60,6 +68,43 @@ class Finding:
             errors=[max(abs(end - test.effect) for end in test.interval) for test in known.values()],
             axis=effects.pop() if len(effects) == 1 else "effect",
             caption=f"{caption} {drawn}".strip(),
+        )
+
+    @classmethod
+    def of_survival(cls, title: str, curve: Any, *, caption: str = "") -> Finding:
+        """A survival curve (``discreet.inference.kaplan_meier``) at the ends of its periods, with its band.
+
+        A bar is as long as the longer side of the band.
+
+        >>> from types import SimpleNamespace
+        >>> band = {"times": [1.0, 2.0], "survival": [0.9, 0.7], "lower": [0.8, 0.5], "upper": [1.0, 0.8]}
+        >>> Finding.of_survival("Lives", SimpleNamespace(**band, confidence=0.95)).caption
+        'Bars are the 95 % band, which holds the whole curve.'
+        """
+        sides = zip(curve.survival, curve.lower, curve.upper, strict=True)
+        return cls(
+            title=title,
+            labels=[f"{time:g}" for time in curve.times],
+            values=list(curve.survival),
+            errors=[max(value - low, high - value) for value, low, high in sides],
+            axis="survival",
+            caption=f"{caption} Bars are the {100 * curve.confidence:g} % band, which holds the whole curve.".strip(),
+        )
+
+    @classmethod
+    def of_audit(cls, audit: Any, *, title: str = "What the run's own canaries show") -> Finding:
+        """The two bounds on epsilon of an audited run (``optimizer.privacy.audit``), and its verdict.
+
+        >>> from types import SimpleNamespace
+        >>> Finding.of_audit(SimpleNamespace(lower=2.6, claimed=3.0, verdict="Consistent: ...")).values
+        (2.6, 3.0)
+        """
+        return cls(
+            title=title,
+            labels=["at least, by canaries", "at most, as claimed"],
+            values=[min(audit.lower, LARGEST), audit.claimed],
+            axis="epsilon",
+            caption=audit.verdict,
         )
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from discreet.synthesis.evolve import Evolve
     from discreet.synthesis.layouts import Images
     from discreet.synthesis.linear_queries import SyntheticCounts
+    from discreet.synthesis.linked_model import LinkedModel
+    from discreet.synthesis.linked_synthesizer import LinkedSynthesizer
     from discreet.synthesis.model import Model
     from discreet.synthesis.mwem import MWEM
     from discreet.synthesis.quality_check import QualityCheck
@@ -40,6 +42,8 @@ _LAZY = {
     "Images": "layouts",
     "ImageVariations": "variations_images",
     "LayoutVariations": "variations",
+    "LinkedModel": "linked_model",
+    "LinkedSynthesizer": "linked_synthesizer",
     "Model": "model",
     "MWEM": "mwem",
     "PrivateBins": "domain",
@@ -62,6 +66,8 @@ __all__ = [
     "ImageVariations",
     "Images",
     "LayoutVariations",
+    "LinkedModel",
+    "LinkedSynthesizer",
     "Model",
     "PrivateBins",
     "QualityCheck",

@@ -13,7 +13,7 @@ subsets of what is taken are measured too: a residual says nothing of what its s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from discreet.synthesis.counting import Columns, closure, share_of_cells
 from discreet.synthesis.trees import tree_cells
@@ -64,13 +64,17 @@ def choose(
 
 
 def divide_budget(
-    sets: Sequence[Columns], weights: Callable[[Columns], float], sizes: Sequence[int], rho: float
+    sets: Sequence[Columns],
+    weights: Callable[[Columns], float],
+    sizes: Sequence[int],
+    rho: float,
+    known: Collection[Columns] = (),
 ) -> dict[Columns, float]:
-    """A budget for each residual of the sets and their subsets, by the rule above."""
+    """A budget for each residual of the sets and their subsets, by the rule above; none for those that are known."""
     shares = {
         part: _effort(sum(weights(c) for c in sets if set(part) <= set(c)), part, sizes)
         for part in closure(sets)
-        if all(sizes[i] > 1 for i in part)
+        if all(sizes[i] > 1 for i in part) and part not in known
     }
     every = sum(shares.values())
     return {part: rho * share / every for part, share in shares.items()}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
@@ -27,6 +28,7 @@ from discreet.workloads.marginals import Attributes, subsets
 __all__ = [
     "Codes",
     "Columns",
+    "WeightedCodes",
     "closure",
     "counts",
     "difference_square",
@@ -34,23 +36,38 @@ __all__ = [
     "reconstruct_counts",
     "share_of_cells",
     "whole_residual",
+    "whole_weight",
 ]
 
 Columns: TypeAlias = Attributes  # the places of some columns, in order
 Codes: TypeAlias = NDArray[np.int32]  # one row per column, one entry per record
 
 
+@dataclass(frozen=True, eq=False)
+class WeightedCodes:
+    """Codes of rows with whole weights: those of one unit add up to at most ``one``, which counts as one record."""
+
+    codes: Codes
+    weights: NDArray[np.int64]
+    one: int
+
+
+def whole_weight(codes: Codes | WeightedCodes) -> int:
+    """What one record adds to ``counts`` in all."""
+    return codes.one if isinstance(codes, WeightedCodes) else 1
+
+
 @njit(cache=True, nogil=True)
-def _count(codes: Any, columns: Any, strides: Any, out: Any) -> None:
+def _count(codes: Any, columns: Any, strides: Any, weights: Any, out: Any) -> None:
     for j in range(codes.shape[1]):
         cell = 0
         for k in range(len(columns)):
             cell += strides[k] * codes[columns[k], j]
-        out[cell] += 1
+        out[cell] += weights[j] if len(weights) else 1
 
 
-def counts(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """How many records each combination of the columns' cells has.
+def counts(codes: Codes | WeightedCodes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """How many records each combination of the columns' cells has, or what their weights add up to.
 
     >>> counts(np.array([[0, 1, 1], [2, 0, 0]], np.int32), (0, 1), (2, 3)).tolist()
     [[0, 0, 1], [2, 0, 0]]
@@ -58,7 +75,8 @@ def counts(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.i
     shape = tuple(sizes[i] for i in columns)
     strides = np.array([math.prod(shape[k + 1 :]) for k in range(len(shape))], np.int64)
     out = np.zeros(math.prod(shape), np.int64)
-    _count(codes, np.array(columns, np.int64), strides, out)
+    weighted = codes if isinstance(codes, WeightedCodes) else WeightedCodes(codes, np.empty(0, np.int64), 1)
+    _count(weighted.codes, np.array(columns, np.int64), strides, weighted.weights, out)
     return out.reshape(shape)
 
 

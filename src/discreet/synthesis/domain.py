@@ -18,7 +18,7 @@ itself, and none causes an error. Dates are numbers of days here (``dates``).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -172,7 +172,7 @@ class Domain:
         """Whether every cell of a column holds one whole number."""
         if name in self.private or not self.is_whole(name):
             return False
-        low, high = spans(self._bounds(name), self.edges(name), True)
+        low, high = self.spans(name)
         return bool((high - low == 1).all())
 
     def grid(self, name: str) -> ColumnGrid:
@@ -203,6 +203,10 @@ class Domain:
             )
         return tuple(map(float, edges))
 
+    def spans(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Where the numbers of each cell of a bounded column lie: [low, high)."""
+        return spans(self._bounds(name), self.edges(name), self.is_whole(name))
+
     def with_shapes(self, shapes: Mapping[str, Shape], least: float = 0.0) -> Domain:
         """The same domain with shapes that were measured, and bins cut by them where they were to be chosen."""
         schema = self.declaration.schema
@@ -212,6 +216,11 @@ class Domain:
             column = self._bounds(name)
             every[name] = (min(first, column.low), *inner, max(last, column.high))
         return replace(self, bins=every, shapes=shapes)
+
+    def with_whole(self, names: Collection[str]) -> Domain:
+        """The same domain, in which more of the bounded columns are of whole numbers."""
+        told = [n for n in self.declaration.schema if n in names and self.is_bounded(n) and not self.is_whole(n)]
+        return replace(self, whole=(*self.whole, *told)) if told else self
 
     def is_bounded(self, name: str) -> bool:
         """Whether a column holds numbers, or days."""
@@ -291,9 +300,7 @@ class Domain:
         mask = np.zeros((self.size(each.left), self.size(each.right)), np.bool_)
         if {each.left, each.right} & self.private.keys():
             return mask  # their cells are still to be cut
-        (_, most), (least, _) = (
-            spans(self._bounds(name), self.edges(name), self.is_whole(name)) for name in (each.left, each.right)
-        )
+        (_, most), (least, _) = (self.spans(name) for name in (each.left, each.right))
         most, least = (most - self.is_whole(each.left))[:, None], least[None, :]
         needed = float(each.least)
         rounding = _ROUNDING * (np.abs(most) + np.abs(least) + abs(needed))
@@ -305,7 +312,7 @@ class Domain:
     ) -> dict[str, NDArray[np.float64]]:
         """The numbers of every bounded column, which satisfy the inequalities."""
         names = [name for name in self.names if self.is_bounded(name)]
-        found = {n: self._draw_column(n, codes[self.names.index(n)], rng, within.get(n)) for n in names}
+        found = {n: self.draw_column(n, codes[self.names.index(n)], rng, within.get(n)) for n in names}
         if not self.inequalities:
             return found
         ranges = tightest_ranges(self.inequalities, self._ranges(within))
@@ -316,7 +323,7 @@ class Domain:
                 return found
             for name in ranges:
                 cells = codes[self.names.index(name), broken]
-                found[name][broken] = self._draw_column(name, cells, rng, within.get(name))
+                found[name][broken] = self.draw_column(name, cells, rng, within.get(name))
         broken = violates(self.inequalities, found)
         lifted = lift(self.inequalities, {n: found[n][broken] for n in ranges}, ranges, self._whole_ones)
         for name, numbers in lifted.items():
@@ -349,18 +356,26 @@ class Domain:
 
     def codes(self, rows: Encoded) -> Codes:
         """The cell of each entry; rows that count nowhere are left out, one by one."""
+        found, keep = self.every_code(rows)
+        return np.ascontiguousarray(found[:, keep])
+
+    def every_code(self, rows: Encoded) -> tuple[Codes, NDArray[np.bool_]]:
+        """The cell of each entry, and which rows count."""
         found = np.empty((len(self.names), len(rows)), np.int32)
         for i, name in enumerate(self.names):
             column = self.declaration.schema[name]
             if isinstance(column, Categories):
                 found[i] = rows.codes(name)
                 continue
-            numbers = self.numbers(rows, name)
-            found[i] = np.where(np.isnan(numbers), self.sizes[i] - 1, _bin(numbers, self.edges(name)))
-        keep = (found >= 0).all(axis=0)
+            found[i] = self.cells(name, self.numbers(rows, name))
+        keep: NDArray[np.bool_] = np.asarray((found >= 0).all(axis=0))
         for columns, mask in self.impossible.items():
             keep &= ~mask[tuple(np.maximum(found[i], 0) for i in columns)]
-        return np.ascontiguousarray(found[:, keep])
+        return found, keep
+
+    def cells(self, name: str, numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The cell of each number of a bounded column; NaN is in the last one."""
+        return np.where(np.isnan(numbers), self.size(name) - 1, _bin(numbers, self.edges(name)))
 
     def values(self, codes: Codes, rng: Rng, within: Mapping[str, tuple[float, float]] | None = None) -> dict[str, Any]:
         """Records of such cells, by column: a label, or a number of its bin, by the shape; missing: ``None``.
@@ -384,11 +399,11 @@ class Domain:
                 found[name] = table[codes[self.names.index(source)]]
         return found
 
-    def _draw_column(
+    def draw_column(
         self, name: str, cells: NDArray[np.int32], rng: Rng, within: tuple[float, float] | None
     ) -> NDArray[np.float64]:
         """A number of each cell, by the shape; NaN in the cell of missing ones."""
-        low, high = spans(self._bounds(name), self.edges(name), self.is_whole(name))
+        low, high = self.spans(name)
         at = np.minimum(cells, len(low) - 1)
         low, high = low[at], high[at]
         if within is not None:
@@ -405,13 +420,12 @@ class Domain:
 
     def between(self, name: str, low: float, high: float) -> NDArray[np.float64]:
         """The share of each cell of a bounded column that lies in [low, high]; none of the missing one."""
-        column, is_whole = self._bounds(name), self.is_whole(name)
-        first, last = spans(column, self.edges(name), is_whole)
+        first, last = self.spans(name)
         low, high = self._half_open(name, low, high)
         every = self.shape(name).share(first, last)
         found = self.shape(name).share(np.maximum(first, low), np.minimum(last, high))
         shares = np.divide(found, every, out=np.zeros(len(every)), where=every > 0)
-        return np.append(shares, 0.0) if _may_miss(column) else shares
+        return np.append(shares, 0.0) if self.may_miss(name) else shares
 
 
 def _may_miss(column: Bounded) -> bool:

@@ -18,10 +18,11 @@ from discreet.random import Rng
 from discreet.synthesis.counting import Codes, Columns
 from discreet.synthesis.trees import JunctionTree
 
-__all__ = ["draw_codes", "most_rows"]
+__all__ = ["cell_numbers", "draw_codes", "most_rows", "shuffled_order"]
 
 Floats = NDArray[np.float64]
 _MOST_ENTRIES = 1 << 31
+_MOST_GROUP_BITS = 20  # of 64: that two of a group of n records share the others has a chance of about n²/2^45
 _WHOLE = 1 - 1e-12  # a cumulative share from here on is one, so that rounding never leads past the last cell
 
 
@@ -46,8 +47,8 @@ def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng
         new = tuple(i for i in clique if i not in shared)
         if not new or not rows:
             continue
-        group = _cells(codes, shared, tree.sizes)
-        order = np.lexsort((rng.words(rows), group))
+        group = cell_numbers(codes, shared, tree.sizes)
+        order = shuffled_order(group, math.prod(tree.shape(shared)), rng)
         table = np.moveaxis(tables[place], [clique.index(i) for i in (*shared, *new)], range(len(clique)))
         chosen = _quantiles(table.reshape(math.prod(tree.shape(shared)), -1), group[order], rng)
         for i, cell in zip(new, np.unravel_index(chosen, tree.shape(new)), strict=True):
@@ -55,7 +56,16 @@ def draw_codes(tree: JunctionTree, tables: Sequence[Floats], rows: int, rng: Rng
     return codes
 
 
-def _cells(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
+def shuffled_order(group: NDArray[np.int64], groups: int, rng: Rng) -> NDArray[np.int64]:
+    """Places sorted by group, in random order within each: by one word that holds both, where the group leaves room."""
+    words = rng.words(len(group))
+    bits = groups.bit_length()
+    if bits > _MOST_GROUP_BITS:
+        return np.lexsort((words, group))
+    return np.argsort((group.astype(np.uint64) << np.uint64(64 - bits)) | (words >> np.uint64(bits)))
+
+
+def cell_numbers(codes: Codes, columns: Columns, sizes: Sequence[int]) -> NDArray[np.int64]:
     """Which combination of the columns' cells each record has."""
     cells = np.zeros(codes.shape[1], np.int64)
     for i in columns:

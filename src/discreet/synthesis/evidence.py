@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.synthesis.counting import Codes, Columns, reconstruct_counts, share_of_cells
+from discreet.synthesis.counting import (
+    Codes,
+    Columns,
+    WeightedCodes,
+    project_residual,
+    reconstruct_counts,
+    share_of_cells,
+)
 from discreet.synthesis.raking import Target
 from discreet.synthesis.spending import Spending
 from discreet.workloads.marginals import subsets
@@ -26,13 +33,19 @@ class Evidence:
     sums: dict[Columns, NDArray[np.float64]] = field(default_factory=dict)
     precisions: dict[Columns, float] = field(default_factory=dict)
 
-    def measure(self, codes: Codes, budgets: Mapping[Columns, float], spending: Spending) -> None:
+    def measure(self, codes: Codes | WeightedCodes, budgets: Mapping[Columns, float], spending: Spending) -> None:
         """Measure residuals, each with its budget."""
         for columns, rho in budgets.items():
             noisy, deviation = spending.residual(codes, columns, self.sizes, rho)
             weight = 1 / deviation**2
             self.sums[columns] = self.sums.get(columns, 0.0) + weight * noisy
             self.precisions[columns] = self.precisions.get(columns, 0.0) + weight
+
+    def adopt(self, tables: Mapping[Columns, NDArray[np.float64]], precisions: Mapping[Columns, float]) -> None:
+        """Take counts that another model says of some sets of columns as known this precisely; nothing is measured."""
+        for columns, table in tables.items():
+            self.sums[columns] = precisions[columns] * project_residual(table * float(math.prod(table.shape)))
+            self.precisions[columns] = precisions[columns]
 
     @property
     def size(self) -> float:

@@ -8,7 +8,7 @@ coins. The errors compare the data with the counts of records that the model its
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,25 +17,25 @@ from numpy.typing import NDArray
 from discreet.encoding import Encoded
 from discreet.random import Streams
 from discreet.synthesis.choosing import choose, divide_budget, weigh
-from discreet.synthesis.column_shape import Shape
-from discreet.synthesis.counting import Codes, Columns, counts
+from discreet.synthesis.counting import Codes, Columns, WeightedCodes, counts
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.drawing import draw_codes
 from discreet.synthesis.evidence import Evidence
 from discreet.synthesis.measured_shape import measure_shape
 from discreet.synthesis.plan import SynthesisPlan
-from discreet.synthesis.raking import Target, rake
+from discreet.synthesis.raking import Target, marginal, rake
 from discreet.synthesis.spending import Spending, error_of
-from discreet.synthesis.structural_zeros import possible_in
+from discreet.synthesis.structural_zeros import Impossible, possible_in
 from discreet.synthesis.trees import JunctionTree, junction_tree
 
-__all__ = ["Progress", "TableEngine", "learn", "rake_tables"]
+__all__ = ["CellDomain", "LearningRun", "Progress", "TableEngine", "learn", "rake_tables", "shape_columns"]
 
 Floats = NDArray[np.float64]
 Progress = Callable[[float, str], object]
 _CERTAIN = 3.0  # standard deviations of the noise: a column with fewer missing entries is drawn without any
 _LIGHTEST = 4.0  # standard deviations of a column's noisy counts: no cell is cut lighter
-_DRAWN = 1 << 18  # records that the model draws to be compared with the data: a speed knob
+_DRAWN = 1 << 18  # records at most that the model draws to be compared with the data: a speed knob
+_LEAST_DRAWN, _DRAWN_FOR_ONE = 1 << 14, 256  # at least, and for each record that the table is measured to have
 
 
 class TableEngine(Protocol):
@@ -59,44 +59,108 @@ def learn(
     plan: SynthesisPlan, rows: Encoded, streams: Streams, engine: TableEngine, progress: Progress | None = None
 ) -> tuple[Domain, JunctionTree, list[Floats]]:
     """A domain whose bins are chosen, a tree, and the tables of its cliques."""
-    run = _LearningRun(plan, rows, streams, engine, progress or (lambda share, stage: None))
-    run.columns()
-    run.pairs()
-    run.sets()
-    return run.domain, run.tree, run.tables
+    spending = Spending(plan.rho, plan.adjacency, streams)
+    count = len(plan.domain.columns_to_measure)
+    noise = spending.deviation(plan.share("columns") / len(plan.domain.names))
+    domain = shape_columns(plan.domain, rows, spending, plan.share("values") / max(count, 1), noise)
+    run = LearningRun(plan, domain, domain.codes(rows), spending, engine, progress)
+    run.learn()
+    return domain, run.tree, run.tables
 
 
-class _LearningRun:
-    """One fit: what was measured so far, and the model of it."""
+def shape_columns(
+    domain: Domain,
+    rows: Encoded,
+    spending: Spending,
+    rho: float,
+    noise: float,
+    weights: NDArray[np.int64] | None = None,
+    one: int = 1,
+) -> Domain:
+    """The domain with the shape of each bounded column, and cells that were cut by it where none are declared.
+
+    ``rho`` is for each column; ``noise`` is the standard deviation that the counts of its cells will have.
+    """
+    shapes = {
+        name: measure_shape(domain.grid(name), domain.numbers(rows, name), spending, rho, weights, one)
+        for name in domain.columns_to_measure
+    }
+    return domain.with_shapes(shapes, least=_LIGHTEST * noise) if shapes else domain
+
+
+class CellDomain(Protocol):
+    """What a model of cells knows of its columns: ``Domain`` of one table's, or those of several together."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        ...
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells each has."""
+        ...
+
+    @property
+    def impossible(self) -> Impossible:
+        """Which combinations of cells are."""
+        ...
+
+    def may_miss(self, name: str) -> bool:
+        """Whether a column's last cell is that of missing entries."""
+        ...
+
+
+class LearningRun:
+    """One fit: what was measured so far, and the model of it.
+
+    What an earlier run says of ``known`` columns is adopted: only sets with other columns are measured.
+    """
 
     def __init__(
-        self, plan: SynthesisPlan, rows: Encoded, streams: Streams, engine: TableEngine, progress: Progress
+        self,
+        plan: SynthesisPlan,
+        domain: CellDomain,
+        codes: Codes | WeightedCodes,
+        spending: Spending,
+        engine: TableEngine,
+        progress: Progress | None = None,
+        known: Collection[int] = (),
     ) -> None:
-        self.plan, self.streams, self.engine, self.progress = plan, streams, engine, progress
-        self.spending = Spending(plan.rho, plan.adjacency, streams)
-        self.domain = self._shape_columns(rows)
-        self.codes: Codes = self.domain.codes(rows)
-        self.evidence = Evidence(self.domain.sizes, plan.total)
-        self.zeros = dict(self.domain.impossible)
+        self.plan, self.domain, self.codes = plan, domain, codes
+        self.spending, self.engine = spending, engine
+        self.progress = progress or (lambda share, stage: None)
+        self.known = frozenset(known)
+        self.evidence = Evidence(domain.sizes, plan.total)
+        self.zeros = dict(domain.impossible)
         self.rounds = 0
+        self._adopted: frozenset[Columns] = frozenset()
 
-    def _shape_columns(self, rows: Encoded) -> Domain:
-        """The domain with the shape of each bounded column, and cells that were cut by it where none are declared."""
-        domain = self.plan.domain
-        shapes = dict[str, Shape]()
-        for name in domain.columns_to_measure:
-            share = self.plan.share("values") / len(domain.columns_to_measure)
-            shapes[name] = measure_shape(domain.grid(name), domain.numbers(rows, name), self.spending, share)
-        noise = self.spending.deviation(self.plan.share("columns") / len(domain.names))
-        return domain.with_shapes(shapes, least=_LIGHTEST * noise) if shapes else domain
+    def adopt(self, before: LearningRun, tables: Sequence[Floats]) -> None:
+        """Take as known what ``tables`` of an earlier run's model say of the sets that it measured."""
+        self.zeros = before.zeros | self.zeros
+        known = before.evidence.sets
+        homes = {columns: before.tree.home(columns) for columns in known}
+        counts = {c: marginal(tables[k], before.tree.cliques[k], c) for c, k in homes.items() if k is not None}
+        counts[()] = np.array(max(float(tables[0].sum()), 1.0))
+        precisions = before.evidence.precisions
+        surest = max(precisions[c] for c in known if len(c) == 1)  # where the total was declared
+        self.evidence.adopt(counts, {c: precisions.get(c, surest) for c in counts})
+        self._adopted = frozenset(counts)
+
+    def learn(self) -> None:
+        """Measure columns, then pairs, then larger sets."""
+        self.columns()
+        self.pairs()
+        self.sets()
 
     def columns(self) -> None:
-        """The total, unless it is declared, and each column alone."""
+        """The total, unless it is declared or known, and each column alone."""
         self.progress(0.0, "columns")
         sizes, rho = self.domain.sizes, self.plan.share("columns")
-        ones: list[Columns] = [(i,) for i, size in enumerate(sizes) if size > 1]
+        ones: list[Columns] = [(i,) for i, size in enumerate(sizes) if size > 1 and i not in self.known]
         budgets = dict.fromkeys(ones, rho / max(len(ones), 1))
-        if self.plan.total is None:
+        if self.plan.total is None and () not in self.evidence.sums:
             budgets = {(): 0.05 * rho} | {c: 0.95 * share for c, share in budgets.items()}
         self.evidence.measure(self.codes, budgets, self.spending)
         self.zeros |= self._cells_of_none_missing()
@@ -106,8 +170,8 @@ class _LearningRun:
         """The cells of missing entries whose noisy count noise alone explains: nothing is drawn there."""
         zeros = dict[Columns, NDArray[np.bool_]]()
         for target in self.evidence.targets():
-            (place,) = target.columns
-            if self.domain.may_miss(self.domain.names[place]):
+            place = target.columns[0]
+            if len(target.columns) == 1 and place not in self.known and self.domain.may_miss(self.domain.names[place]):
                 is_missing = np.arange(len(target.counts)) == len(target.counts) - 1
                 if target.counts[-1] < _CERTAIN * math.sqrt(target.variance):
                     zeros[target.columns] = is_missing
@@ -116,7 +180,7 @@ class _LearningRun:
     def pairs(self) -> None:
         """The pairs of columns that are worth it."""
         self.progress(0.15, "errors of pairs")
-        errors = self.errors(self.plan.pairs, self.plan.share("first errors"))
+        errors = self.errors(_with_new_columns(self.plan.pairs, self.known), self.plan.share("first errors"))
         self.progress(0.3, "pairs")
         self.improve(errors, self.plan.share("pairs"))
         self.fit()
@@ -124,7 +188,7 @@ class _LearningRun:
     def sets(self) -> None:
         """Larger sets, and pairs once more; then whatever is left of the budget."""
         self.progress(0.5, "errors of sets")
-        candidates = [*self.plan.pairs, *self.plan.larger(self.tree.cliques)]
+        candidates = _with_new_columns([*self.plan.pairs, *self.plan.larger(self.tree.cliques)], self.known)
         errors = self.errors(candidates, self.plan.share("second errors"))
         self.progress(0.7, "sets")
         self.improve(errors, self.spending.left * (1 - 2.0**-36), last=True)
@@ -137,8 +201,9 @@ class _LearningRun:
         if not candidates:
             return {}
         self.rounds += 1
-        drawn = draw_codes(self.tree, self.tables, _DRAWN, self.streams.public(self.rounds))
-        sizes, scale = self.domain.sizes, self.evidence.size / _DRAWN
+        rows = min(max(_DRAWN_FOR_ONE * math.ceil(self.evidence.size), _LEAST_DRAWN), _DRAWN)
+        drawn = draw_codes(self.tree, self.tables, rows, self.spending.streams.public(*self.spending.part, self.rounds))
+        sizes, scale = self.domain.sizes, self.evidence.size / rows
         exact = [error_of(self.codes, c, sizes, np.float64(scale) * counts(drawn, c, sizes)) for c in candidates]
         return dict(zip(candidates, self.spending.errors(exact, rho).tolist(), strict=True))
 
@@ -148,9 +213,9 @@ class _LearningRun:
         kept = [*self.evidence.sets, *self.domain.impossible]
         chosen = choose(errors, weights, sizes, rho, kept, self.plan.max_cells)
         if not chosen and last:
-            chosen = self.evidence.sets
+            chosen = _with_new_columns(self.evidence.sets, self.known)
         if chosen:
-            budgets = divide_budget(chosen, lambda c: weights.get(c, 1.0), sizes, rho)
+            budgets = divide_budget(chosen, lambda c: weights.get(c, 1.0), sizes, rho, self._adopted)
             if self.plan.total is not None:
                 budgets = {c: share for c, share in budgets.items() if c}
             self.evidence.measure(self.codes, budgets, self.spending)
@@ -161,3 +226,8 @@ class _LearningRun:
         self.tree = junction_tree(self.domain.sizes, together)
         possible = [possible_in(clique, self.domain.sizes, self.zeros) for clique in self.tree.cliques]
         self.tables: list[Any] = self.engine(self.tree, self.evidence.targets(), self.evidence.size, possible, last)
+
+
+def _with_new_columns(sets: Sequence[Columns], known: frozenset[int]) -> list[Columns]:
+    """The sets that have a column which is not known."""
+    return [columns for columns in sets if not known.issuperset(columns)]

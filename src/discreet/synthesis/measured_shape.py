@@ -100,18 +100,30 @@ class ColumnGrid:
         widest = int(np.diff(self.blocks).max())
         return 1 + math.ceil(math.log(widest, _BRANCHES) - 1e-9)
 
-    def places(self, numbers: Floats) -> tuple[Places, Places]:
-        """The step of each number that is no point, and how many are at each point."""
-        points = np.array([int((numbers == point).sum()) for point in self.points], np.int64)
-        others = numbers[~np.isin(numbers, self.points)] if self.points else numbers
-        step = np.searchsorted(self.boundaries, others, side="right") - 1
-        return np.clip(step, 0, self.steps - 1), points
+    def counts(self, numbers: Floats, weights: Places) -> tuple[Places, Places]:
+        """The weight of the numbers in each step that are no point, and of those at each point; NaN is nowhere."""
+        points = np.array([weights[numbers == point].sum() for point in self.points], np.int64)
+        others = ~np.isnan(numbers) & ~np.isin(numbers, self.points)
+        step = np.searchsorted(self.boundaries, numbers[others], side="right") - 1
+        counts = np.zeros(self.steps, np.int64)
+        np.add.at(counts, np.clip(step, 0, self.steps - 1), weights[others])
+        return counts, points
 
 
-def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: float) -> Shape:
-    """The shape of some numbers; ``rho`` is spent in all, half as much at each depth as at the one above."""
-    places, points = grid.places(numbers[~np.isnan(numbers)])
-    below = np.append(0, np.cumsum(np.bincount(places, minlength=grid.steps)))  # records below each step
+def measure_shape(
+    grid: ColumnGrid,
+    numbers: Floats,
+    spending: Spending,
+    rho: float,
+    row_weights: Places | None = None,
+    one: int = 1,
+) -> Shape:
+    """The shape of some numbers; ``rho`` is spent in all, half as much at each depth as at the one above.
+
+    The whole ``row_weights`` of a unit's numbers, if given, add up to at most ``one``, which counts as one record.
+    """
+    steps, points = grid.counts(numbers, np.ones(len(numbers), np.int64) if row_weights is None else row_weights)
+    below = np.append(0, np.cumsum(steps))  # records below each step
     parts = 2.0 ** -np.arange(grid.depth)
     shares = [float(share) for share in rho * (1 - 2.0**-40) * parts / parts.sum()]
     leaves, children = list[tuple[int, int, float]](), [grid.blocks]
@@ -121,7 +133,7 @@ def measure_shape(grid: ColumnGrid, numbers: Floats, spending: Spending, rho: fl
         starts = np.concatenate([cuts[:-1] for cuts in children])
         stops = np.concatenate([cuts[1:] for cuts in children])
         exact, noise = below[stops] - below[starts], spending.deviation(share)
-        noisy = spending.counts(np.append(points, exact), share)
+        noisy = spending.counts(np.append(points, exact), share, one)
         at_points, paid, noisy = at_points + share * noisy[: len(points)], paid + share, noisy[len(points) :]
         if depth == 0:
             weights, noisy = np.array([max(float(noisy.sum()), noise)]), _only_certain(noisy, noise)

@@ -31,7 +31,7 @@ from discreet.synthesis.frames import Kind, as_frame
 from discreet.synthesis.raking import marginal
 from discreet.synthesis.trees import JunctionTree
 
-__all__ = ["Model"]
+__all__ = ["Model", "frame_of"]
 
 Floats = NDArray[np.float64]
 _MOST_CELLS = 1 << 26  # of a table on the way to an answer
@@ -63,15 +63,12 @@ class Model:
         """
         source, tables, within = as_rng(rng), self.tables, dict[str, tuple[float, float]]()
         if where:
-            tables, within = self._given(where)
+            tables, within = self.condition_on(where)
         rows = round(float(tables[0].sum())) if n is None else n
         codes = draw_codes(self.tree, tables, whole("n", rows, high=most_rows(len(self.tree.sizes))), source)
-        values, domain = self.domain.values(codes, source, within), self.domain
-        columns = {n: values[n] for n in sorted(values, key=lambda n: self.order.index(n) if n in self.order else -1)}
-        dates = [n for n in values if n in domain.dates and n not in domain.texts]
-        return as_frame(self.kind, columns, domain.whole_among(values), dates)
+        return frame_of(self.domain, self.domain.values(codes, source, within), self.kind, self.order)
 
-    def _given(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
+    def condition_on(self, where: Mapping[str, Any]) -> tuple[list[Floats], dict[str, tuple[float, float]]]:
         """The tables of the records that are as asked, and the ranges of numbers within their cells."""
         factors, within, domain = dict[int, Floats](), dict[str, tuple[float, float]](), self.domain
         for name, wanted in where.items():
@@ -224,6 +221,16 @@ class Model:
         shape = tuple(size if i in shared else 1 for i, size in zip(clique, table.shape, strict=True))
         safe = np.where(given > 0, given, 1.0).reshape(shape)
         return clique, table / safe
+
+
+def frame_of(
+    domain: Domain, values: Mapping[str, Any], kind: Kind, order: Sequence[str], keys: Collection[str] = ()
+) -> Any:
+    """Values of a domain's columns, and whole numbers that are keys, as the frame that was given."""
+    columns = {n: values[n] for n in sorted(values, key=lambda n: order.index(n) if n in order else -1)}
+    own = [n for n in values if n not in keys]
+    dates = [n for n in own if n in domain.dates and n not in domain.texts]
+    return as_frame(kind, columns, [*keys, *domain.whole_among(own)], dates)
 
 
 def _times(tree: JunctionTree, kept: Columns, table: Floats, more: Columns, factor: Floats) -> tuple[Columns, Floats]:

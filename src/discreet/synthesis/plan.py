@@ -85,9 +85,7 @@ class SynthesisPlan:
 
     def with_whole(self, names: Collection[str]) -> SynthesisPlan:
         """The same plan, where a file's own types say which bounded columns are of whole numbers."""
-        schema = self.domain.declaration.schema
-        told = [n for n in schema if n in names and self.domain.is_bounded(n) and not self.domain.is_whole(n)]
-        return replace(self, domain=replace(self.domain, whole=(*self.domain.whole, *told))) if told else self
+        return replace(self, domain=self.domain.with_whole(names))
 
     @property
     def pairs(self) -> list[Columns]:

@@ -86,19 +86,7 @@ class TableSynthesizer:
         self, schema: Schema | Declaration | str | PathLike[str], progress: Progress | None = None
     ) -> SynthesisFit:
         """The fit, as an operation: it knows its cost; ``release(data)`` gives a ``Model``."""
-        facts = as_declaration(schema)
-        dates = declared_dates(facts.schema, self.dates or {})
-        facts = with_dates(facts, dates)
-        domain = Domain(
-            facts,
-            self._bins(facts.schema),
-            self.structural_zeros or {},
-            self.dependencies or {},
-            tuple(self.whole),
-            tuple(dates),
-            tuple(self.dates or {}),
-            constraints=_as_texts(self.constraints),
-        )
+        domain = self.domain(as_declaration(schema))
         plan = SynthesisPlan(
             domain,
             workload_of(domain, self.workload),
@@ -108,6 +96,21 @@ class TableSynthesizer:
             self.max_cells,
         )
         return SynthesisFit(plan, self.engine, unit_name(self.unit), progress)
+
+    def domain(self, facts: Declaration) -> Domain:
+        """The columns and their cells, from what is declared."""
+        dates = declared_dates(facts.schema, self.dates or {})
+        facts = with_dates(facts, dates)
+        return Domain(
+            facts,
+            self._bins(facts.schema),
+            self.structural_zeros or {},
+            self.dependencies or {},
+            tuple(self.whole),
+            tuple(dates),
+            tuple(self.dates or {}),
+            constraints=_as_texts(self.constraints),
+        )
 
     def _bins(self, schema: Schema) -> Any:
         """Cells by each column's noisy shape, where nothing else is asked."""

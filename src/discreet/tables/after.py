@@ -17,6 +17,7 @@ import numpy as np
 from discreet.dates import seconds
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.nodes import Column, Node
+from discreet.tables.possible_groups import conjuncts
 from discreet.tables.whole_values import is_whole
 
 __all__ = ["Order", "Presentation"]
@@ -43,6 +44,13 @@ class Presentation:
     offset: int = 0
     dated: frozenset[str] = frozenset()  # columns that are computed, and points in time
     sums: tuple[tuple[str, Node], ...] = ()  # of all groups that are kept, under names that other nodes use
+
+    @property
+    def shows_nothing(self) -> bool:
+        """Whether no row is shown, whatever the answers are: LIMIT 0, or HAVING 1 = 0."""
+        held = [] if self.having is None else conjuncts([self.having])
+        constants = (node for node in held if not columns(Expression(node)))
+        return self.limit == 0 or not all(node.value({}) is True for node in constants)
 
     def columns_shown(self, answers: Mapping[str, Sequence[Any]], size: int) -> dict[str, list[Any]]:
         """The columns that are shown, of the answers' columns, which have one entry per group."""

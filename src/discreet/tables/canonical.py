@@ -11,12 +11,15 @@ from dataclasses import fields, replace
 from typing import Any
 
 from discreet.tables.aggregates import Aggregate
-from discreet.tables.conditions import Logic
+from discreet.tables.conditions import Compare, IsIn, Logic
+from discreet.tables.expressions import Expression, columns
 from discreet.tables.nodes import Column, Node
 from discreet.tables.possible_groups import conjuncts, derived_columns, with_columns_replaced
 from discreet.tables.query import TableQuery
 
 __all__ = ["canonical_form"]
+
+_MIRRORED = {">": "<", ">=": "<="}
 
 
 def canonical_form(query: TableQuery) -> str:
@@ -33,7 +36,11 @@ def canonical_form(query: TableQuery) -> str:
     """
     rows = query.rows
     made = derived_columns(rows.derived)
-    conditions = conjuncts(with_columns_replaced(condition.node, made) for condition in rows.conditions)
+    conditions = [
+        node
+        for node in conjuncts(with_columns_replaced(each.node, made) for each in rows.conditions)
+        if columns(Expression(node)) or node.value({}) is not True
+    ]  # without 1 = 1
     keys = {key: _spelled(made.get(key, Column(key))) for key in rows.keys}
     asked = {name: _spelled_aggregate(aggregate, made) for name, aggregate in query.aggregates}
     shown = _shown(query, {name: Column(text) for name, text in (keys | asked).items()})
@@ -74,7 +81,13 @@ def _spelled(node: Node) -> str:
 
 
 def _sorted(node: Node) -> Node:
-    """The node with the parts of each AND and OR in one order."""
+    """The node with the parts of each AND, OR and IN, and the sides of each comparison, in one order."""
+    if isinstance(node, IsIn):
+        node = replace(node, values=tuple(sorted(set(node.values), key=repr)))
+    if isinstance(node, Compare) and (
+        node.sign in _MIRRORED or (node.sign == "==" and repr(node.left) > repr(node.right))
+    ):
+        node = Compare(_MIRRORED.get(node.sign, node.sign), node.right, node.left)
     changed: dict[str, Any] = {}
     for field in fields(node):  # type: ignore[arg-type]
         value = getattr(node, field.name)

@@ -44,6 +44,19 @@ def _round(reader: Reader, node: exp.Round) -> Node:
     return round_to(reader.node(node.this), 0 if decimals is None else reader.whole(decimals, "ROUND", -DIGITS, DIGITS))
 
 
+def _whole_quotient(reader: Reader, node: exp.IntDiv) -> Node:
+    """The quotient of integers; of doubles SQL's // divides as / does."""
+    left, right = reader.node(node.this), reader.node(node.expression)
+    decimal = any(part.is_number and not part.this.isdecimal() for part in node.find_all(exp.Literal))
+    if decimal or not (reader.is_integer(left) and reader.is_integer(right)):
+        divided = exp.Div(this=node.this.copy(), expression=node.expression.copy()).sql(dialect="duckdb")
+        raise ValueError(
+            f"{node.sql(dialect='duckdb')} is not supported where a number may have decimals, because SQL then divides "
+            f"as by /: write FLOOR({divided}), or whole = true in the schema of a column of whole numbers."
+        )
+    return whole_quotient(left, right)
+
+
 def _sign(inner: Node) -> Node:
     zero = Number(0.0)
     return Case(
@@ -203,7 +216,7 @@ FUNCTIONS: Mapping[type[exp.Expression], Read] = {
     exp.Trunc: _one(lambda inner: Function("trunc", inner)),
     exp.Sign: _one(_sign),
     exp.Pow: _power,
-    exp.IntDiv: lambda reader, node: whole_quotient(reader.node(node.this), reader.node(node.expression)),
+    exp.IntDiv: _whole_quotient,
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from discreet.habits import answer_arguments
+from discreet.tables.aggregates import Variance
 from discreet.tables.expressions import Expression, col
 
 if TYPE_CHECKING:
@@ -53,6 +54,15 @@ LINES = {
     "between": "write table.filter((dp.tables.col('age') >= 18) & (dp.tables.col('age') <= 65))",
     "fillna": "declare what a missing cell counts as: dp.Bounded(0, 100, missing=0)",
     "dropna": "rows without a value do not count: table.mean('cost') is that of the others",
+    **dict.fromkeys(("isna", "isnull"), "write table.filter(dp.tables.col('cost').is_missing()).count()"),
+    **dict.fromkeys(("notna", "notnull"), "write count: table.count('cost').release(epsilon=0.5, book=book)"),
+    "str": "write table.filter(dp.tables.col('doctor').text.starts_with('A')), or SQL: ... WHERE doctor LIKE 'A%'",
+    "dt": "write table.derive(year=dp.tables.col('day').date.year()).group_by('year'), or SQL: ... GROUP BY YEAR(day)",
+    **{name: f"write table.derive(x=dp.tables.col('cost').{name}())" for name in ("round", "abs")},
+    **dict.fromkeys(
+        ("clip", "map", "replace"), "write an expression: table.derive(x=dp.tables.col('cost').clip(0, 9))"
+    ),
+    **dict.fromkeys(("nlargest", "nsmallest"), "write table.group_by('sex').count().order_by('count').limit(3)"),
     "apply": "write an expression: table.derive(dear=dp.tables.col('cost') > 100)",
     "assign": "write derive: table.derive(dear=dp.tables.col('cost') > 100)",
     "astype": "declare the column as what it is, in the schema",
@@ -115,20 +125,22 @@ class ColumnOfGroups:
         return self.groups.count(self.name)
 
     def var(self) -> TableQuery:
-        """The population variance."""
-        return self.groups.variance(self.name)
+        """The variance of a sample, as pandas' own; the population's is ``table.variance``."""
+        return self.groups._of_numbers(Variance(self.name, sample=True), None)
 
     def std(self) -> TableQuery:
-        """The population standard deviation."""
-        return self.groups.deviation(self.name)
+        """The standard deviation of a sample, as pandas' own; the population's is ``table.deviation``."""
+        return self.groups._of_numbers(Variance(self.name, sample=True, root=True), None)
 
     def median(self) -> TableQuery:
         """The median."""
         return self.groups.median(self.name)
 
-    def quantile(self, q: float = 0.5) -> TableQuery:
-        """The ``q``-quantile."""
-        return self.groups.quantile(self.name, q)
+    def quantile(self, q: float | Sequence[float] = 0.5) -> TableQuery:
+        """The ``q``-quantile, or several."""
+        if isinstance(q, (list, tuple)):
+            return self.groups.quantiles(self.name, q)
+        return self.groups.quantile(self.name, q)  # type: ignore[arg-type]
 
     def nunique(self) -> TableQuery:
         """How many different values."""

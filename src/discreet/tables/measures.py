@@ -87,6 +87,7 @@ class Measures:
         text, held = node.sql(dialect="duckdb"), self.held
         inner = node
         _refuse_pairs(node)
+        _refuse_row_lists(node)
         with at(text):
             if isinstance(node, exp.Filter):
                 held, inner = self._both(self.reader.node(node.expression.this), held), node.this
@@ -201,6 +202,15 @@ class Measures:
         if wrong := [share for share in shares if not 0 <= share <= 1]:
             raise ValueError(f"The share {wrong[0]:g} must lie between 0 and 1: the median is that of 0.5.")
         return Quantiles(argument, shares) if isinstance(q, exp.Array) else Quantile(argument, shares[0])
+
+
+def _refuse_row_lists(node: exp.Expression) -> None:
+    """Several words of SQL are one kind to sqlglot, which would write another than the user."""
+    if node.find(exp.GroupConcat, exp.ArrayAgg):
+        raise ValueError(
+            "STRING_AGG, LISTAGG, GROUP_CONCAT, ARRAY_AGG and LIST are not supported, because they show single rows: "
+            "GROUP BY the column, and count."
+        )
 
 
 def _refuse_pairs(node: exp.Expression) -> None:

@@ -83,6 +83,11 @@ class TableOperation:
             )
         if not groups or rows.holds_no_row:
             raise ValueError(_no_answer(rows))
+        if after is not None and after.shows_nothing:
+            raise ValueError(
+                "No row would be shown, whatever the answer is: LIMIT is 0, or HAVING never holds. Nothing was read or "
+                "charged: leave it out. explain() and --explain show plan and cost for nothing."
+            )
         private = rows.private_keys
         kept, sources = measured_aggregates([aggregate for _, aggregate in aggregates])
         free = [private and aggregate == Count() for aggregate in kept]

@@ -47,7 +47,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
 
 
 def can_no_row_meet(rows: GroupedRows) -> bool:
-    """Whether the conditions on some column leave none of its values."""
+    """Whether a condition fails whatever the row, or the conditions on some column leave none of its values."""
     return bool(rows.conditions) and ColumnDomains(rows, _written_out(rows)).nothing_left()
 
 
@@ -67,8 +67,7 @@ def possible_places(rows: GroupedRows) -> NDArray[np.int64] | None:
     labels = {key: rows.columns.labels_of(key) for key in rows.keys}
     mask = np.ones([len(values) for values in labels.values()], bool)
     domains = ColumnDomains(rows, conditions)
-    constants = [condition for condition in conditions if not columns(Expression(condition))]
-    if domains.nothing_left() or not all(condition.value({}) is True for condition in constants):
+    if domains.nothing_left():
         return np.zeros(0, np.int64)
     for keys in _keys_that_share_columns({key: made.get(key, Column(key)) for key in labels}):
         allowed = domains.values_of(keys)
@@ -230,15 +229,19 @@ class ColumnDomains:
     def __init__(self, rows: GroupedRows, conditions: Sequence[Node]) -> None:
         self.rows, self.schema = rows, rows.schema
         self.single: dict[str, list[Node]] = {}
+        self.constants_hold = True
         for condition in conditions:
             used = columns(Expression(condition))
-            if len(used) == 1:
+            if not used:  # as 1 = 0
+                self.constants_hold &= condition.value({}) is True
+            elif len(used) == 1:
                 self.single.setdefault(used.pop(), []).append(condition)
         self._values: dict[str, tuple[Any, ...] | None] = {}
 
     def nothing_left(self) -> bool:
-        """Whether no row can meet the conditions on some column."""
-        return any(self.values_left(name) == () or self.interval_left(name) is None for name in self.single)
+        """Whether no row can meet the conditions without a column, or those on some column."""
+        empty = (self.values_left(name) == () or self.interval_left(name) is None for name in self.single)
+        return not self.constants_hold or any(empty)
 
     def values_of(self, keys: Mapping[str, Node]) -> frozenset[tuple[Any, ...]] | None:
         """The values that some keys may have together, missing ones too; none if that is not known."""

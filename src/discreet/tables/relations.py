@@ -15,6 +15,7 @@ from discreet.tables.measures import is_aggregate
 from discreet.tables.mistakes import at, nearest
 from discreet.tables.nodes import Column, Node
 from discreet.tables.where import Lists, Reader, only
+from discreet.tables.whole_values import holds_integers
 
 if TYPE_CHECKING:
     from discreet.tables.table import Table
@@ -70,7 +71,8 @@ class Relation:
     @property
     def reader(self) -> Reader:
         """What reads expressions over these columns."""
-        return Reader(self.names, self.lists, self.aliases, self.table.limit.unit or "")
+        unit, rows = self.table.limit.unit or "", self.table.group_by().rows
+        return Reader(self.names, self.lists, self.aliases, unit, lambda node: holds_integers(rows, node))
 
     def where(self, condition: exp.Expression | None) -> Relation:
         """The rows for which a condition holds."""

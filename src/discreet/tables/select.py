@@ -10,7 +10,8 @@ from discreet.dates import Times, moment
 from discreet.errors import extra
 from discreet.schema import Bounded, Schema
 from discreet.tables.after import Order, Presentation
-from discreet.tables.binned import Quantiles
+from discreet.tables.aggregates import Count, Sum
+from discreet.tables.binned import CountDistinct, Quantiles
 from discreet.tables.conditions import Logic
 from discreet.tables.expressions import Expression, columns
 from discreet.tables.measures import Add, Measures, is_aggregate
@@ -20,6 +21,7 @@ from discreet.tables.query import TableQuery
 from discreet.tables.relations import Relation
 from discreet.tables.resolve import resolve_constants
 from discreet.tables.where import Reader
+from discreet.tables.whole_values import holds_integers, is_integer
 
 with extra("tables"):
     from sqlglot import exp
@@ -195,7 +197,22 @@ class Select:
 
         found = node.copy().transform(place_part)
         names = {name: name for name in (*self.keys.values(), *(name for name, _ in self.added.values()), *self.over)}
-        return Reader(names, self.relation.reader.lists).node(found)
+        return Reader(
+            names, self.relation.reader.lists, is_integer=lambda node: is_integer(node, self._is_integer_answer)
+        ).node(found)
+
+    def _is_integer_answer(self, name: str) -> bool:
+        """Whether SQL types a column of the answer as an integer: a median is a double, whatever it is of."""
+        query = self.measures.table.group_by(*self.keys.values())
+        if name in self.over:
+            return is_integer(self.over[name], self._is_integer_answer)
+        add = next((add for known, add in self.added.values() if known == name), None)
+        if add is None:
+            return holds_integers(query.rows, Column(name))
+        aggregate = add(query, name).aggregates[-1][1]
+        return isinstance(aggregate, (Count, CountDistinct)) or (
+            isinstance(aggregate, Sum) and holds_integers(query.rows, Column(aggregate.column))
+        )
 
     def _over_all(self, node: exp.Window) -> str:
         """The sum of an answer over all groups that are shown, which is made of what was released."""

@@ -138,7 +138,7 @@ class Table:
         options: dict[str, Any] = {"noise": noise, "errors": errors, "book": book, "label": label, "rng": rng}
         return asked.release(epsilon, delta, rho=rho, progress=progress, **options)
 
-    def compare(self, by: str, of: str, *further: str, **asked: Any) -> Any:
+    def compare(self, by: str, of: str | None = None, *further: str, **asked: Any) -> Any:
         """A private test of columns: a p-value, an effect and an interval. ``discreet.inference.compare`` says which
         tests there are, and takes the same options (``test=``, ``epsilon=``, ``book=``, ...). Of a unit its first row
         counts.
@@ -157,7 +157,7 @@ class Table:
                 "The table was filtered or has derived columns, but compare tests the declared columns of all rows: "
                 "write the rows that are meant to a file, or compare by a column of groups."
             )
-        for name in (by, of, *further):
+        for name in (by, *(() if of is None else (of,)), *further):
             _ = self.schema[name]
         return compare(self.source, by, of, *further, schema=Declaration(self.schema, self.limit.unit), **asked)
 
@@ -174,6 +174,8 @@ class Table:
     def __getitem__(self, key: Any) -> Any:
         """``table["cost"]`` is a column to ask a number of, ``table[["cost", "sex"]]`` fewer columns, and
         ``table[condition]`` fewer rows."""
+        if isinstance(key, str) and key == self.limit.unit and key not in self.declared:
+            raise ValueError(f"{key!r} is whose rows are protected: table.count_distinct({key!r}) alone may ask of it.")
         if isinstance(key, str):
             return ColumnOfGroups(self.select(key).group_by(), key)
         if isinstance(key, Expression):

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from discreet.tables.conditions import Compare, IsIn, Logic, Missing
 from discreet.tables.expressions import Expression
 from discreet.tables.mistakes import nearest
 from discreet.tables.nodes import Binary, Column, Node, Number, Text
+from discreet.tables.whole_values import is_integer
 
 with extra("tables"):
     from sqlglot import exp
@@ -53,12 +54,14 @@ def only(node: exp.Expression, *known: str) -> None:
 @dataclass(frozen=True)
 class Reader:
     """Reads expressions over columns with known ``names``, in small letters; ``tables`` are what columns may be
-    qualified with, if that is known; ``unit`` is whose rows are bounded."""
+    qualified with, if that is known; ``unit`` is whose rows are bounded; ``is_integer`` tells what SQL types
+    as an integer."""
 
     names: Mapping[str, str]
     lists: Lists = field(default_factory=dict)
     tables: Collection[str] | None = None
     unit: str = ""
+    is_integer: Callable[[Node], bool] = is_integer
 
     def expression(self, node: exp.Expression) -> Expression:
         """A condition or a value of one row."""

@@ -16,14 +16,16 @@ from discreet.tables.calendar import Part
 from discreet.tables.choices import Among, AsNumber, Case, Coalesce, Extreme, Lookup
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number
 from discreet.tables.number_functions import number_function
+from discreet.tables.possible_groups import derived_columns, with_columns_replaced
 from discreet.tables.texts import Length
 
 if TYPE_CHECKING:
     from discreet.tables.passes import GroupedRows
 
-__all__ = ["as_whole", "holds_whole_numbers", "is_whole", "widen_to_whole"]
+__all__ = ["as_whole", "holds_integers", "holds_whole_numbers", "is_integer", "is_whole", "widen_to_whole"]
 
 _LARGEST = 2.0**62
+_OF_INTEGERS = {"rint", "trunc", "abs"}  # a cast, a quotient by //, and what keeps the type
 ColumnTest: TypeAlias = Callable[[str], bool]
 
 
@@ -35,6 +37,27 @@ def holds_whole_numbers(rows: GroupedRows, name: str) -> bool:
     if isinstance(declared, Categories):
         return name not in rows.moments and _all_whole(declared.labels)
     return isinstance(declared, Bounded) and rows.whole(name)
+
+
+def holds_integers(rows: GroupedRows, node: Node) -> bool:
+    """Whether SQL would type an expression over a table's columns as an integer, by public facts."""
+    written_out = with_columns_replaced(node, derived_columns(rows.derived))
+    return is_integer(written_out, lambda name: holds_whole_numbers(rows, name))
+
+
+def is_integer(node: Node, of_column: ColumnTest = frozenset[str]().__contains__) -> bool:
+    """The same, where ``of_column`` tells which columns are integers: FLOOR and ROUND give whole numbers, but doubles.
+
+    >>> is_integer(Function("rint", Column("n"))), is_integer(Function("floor", Column("n")))
+    (True, False)
+    """
+    parts = [node]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Function) and part.name not in _OF_INTEGERS:
+            return False
+        parts += part.children()
+    return is_whole(node, of_column)
 
 
 def is_whole(node: Node, of_column: ColumnTest) -> bool:

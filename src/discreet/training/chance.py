@@ -72,7 +72,8 @@ class Chance:
 
     def begin(self, step: int, piece: int) -> None:
         """A piece of a batch is about to be fetched: from now on chance is the run's."""
-        self.end_held()
+        if self._put_back is not None:
+            self.end_held()
         self._left, rng = None, self._streams.chance(step, piece)
         _GENERATORS.take(self, rng)
         if self._held:

@@ -64,9 +64,9 @@ EARLIER = (
     "step that is not theirs. Compute it from this batch, or from public data."
 )
 OUTSIDE = (
-    "Another optimizer is about to train a parameter that is not in the private model (of a head behind it, or of an "
-    "encoder before it) by a gradient that this run's records made, without noise; and the model's next gradients "
-    "would go through what it learned. Put it into the model that you hand to make_private; or freeze it with "
+    "A parameter that is not in the private model (of a head behind it, or of an encoder before it) was changed while "
+    "it had a gradient that this run's records made, without noise; and the model's next gradients would go through "
+    "what it learned. Put it into the model that you hand to make_private; or freeze it with "
     "requires_grad_(False), or train it on public data alone."
 )
 MEETING = (

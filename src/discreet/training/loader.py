@@ -16,7 +16,7 @@ from discreet.random import Rng
 from discreet.training.distributed import digest
 from discreet.training.errors import UNCOMPARED, PrivateTrainingError
 from discreet.training.gradients.trace.trees import tensors
-from discreet.training.run import Batch, Run
+from discreet.training.run import NO_CANARIES, Batch, Run
 from discreet.training.sampling import Indices
 from discreet.training.sampling.collate import FEW, collate_alone, fingerprint, refuse_mixing, zeroed
 from discreet.training.sampling.pieces import PLACEHOLDER, dealt, enough
@@ -55,7 +55,8 @@ class _Keys(Sequence[object]):
     def __getitem__(self, index: Any) -> Any:
         if not 0 <= index < self.size:
             raise IndexError(index)
-        return repr(_plain(self.records[index]))
+        of_loader = len(self.records)
+        return repr(_plain(self.records[index])) if index < of_loader else f"canary {index - of_loader}"
 
 
 def _plain(record: Any) -> Any:
@@ -121,6 +122,7 @@ class PrivateLoader:
         self._pieces_are_met = pieces_are_met  # by the user's loop, which may count them
         self._compared = run.ranks.count == 1  # whether the ranks have the same records
         self.records = len(loader.dataset)  # type: ignore[arg-type]
+        self._canaries = 0 if run.observation is None else run.observation.canaries
         if placeholder is None and not self.records:
             raise ValueError("loader has no records, but needs one, or placeholder=, to know what a record looks like.")
 
@@ -241,17 +243,20 @@ class _Drawn:
 
     def _drawn(self, step: int) -> Indices:
         loader, sampler, run = self.loader, self.loader.sampler, self.loader.run
-        keys = _Keys(loader.dataset, loader.records)
-        return sampler.draw(step, loader.records, keys, run.order(step, self._order), run.sampling(step))
+        order, size = run.order(step, self._order), loader.records + loader._canaries
+        return sampler.draw(step, size, _Keys(loader.dataset, size), order, run.sampling(step))
 
     def _order(self, rng: Rng) -> Indices | None:
         """What is drawn for a whole pass."""
         loader = self.loader
-        return loader.sampler.order(_Keys(loader.dataset, loader.records), rng)
+        return loader.sampler.order(_Keys(loader.dataset, loader.records + loader._canaries), rng)
 
     def _pieces(self, step: int, drawn: Indices) -> Iterator[list[int]]:
         """This rank's rows, in as many pieces as every other rank has."""
-        sampler, ranks = self.loader.sampler, self.loader.run.ranks
+        sampler, ranks, records = self.loader.sampler, self.loader.run.ranks, self.loader.records
+        canaries = NO_CANARIES
+        if self.loader._canaries:  # they come after the records
+            drawn, canaries = drawn[drawn < records], drawn[drawn >= records] - records
         owners = sampler.owners(drawn)
         whose = None if owners is None else owners.tolist()
         static, size, number = sampler.static_size or 0, self.loader._piece, self.loader.pieces_per_batch
@@ -260,6 +265,6 @@ class _Drawn:
         for number, piece in enumerate(cut):
             real = torch.tensor([float(index != PLACEHOLDER) for index in piece.rows])
             weights, last, indices = None if bool(real.all()) else real, number == len(cut) - 1, tuple(piece.rows)
-            rest = (indices, piece.owners, number, sample)
+            rest = (indices, piece.owners, number, sample, canaries)
             self.waiting.append(Batch(len(indices), weights, step, number == 0, last, *rest))
             yield piece.rows

@@ -122,13 +122,17 @@ def plan_for(
     noise_schedule: Schedule | None = None,
     clip_schedule: Schedule | None = None,
     unit: str | None = None,
+    canaries: int = 0,
 ) -> Plan:
-    """The plan that these arguments of ``make_private`` make for a loader of so many records.
+    """The plan that these arguments of ``make_private`` make for a loader of so many records; ``canaries`` of an audit
+    count as records, wherever their number is said.
 
     >>> plan_for(1000, 50, epochs=2, noise_multiplier=1.0).steps
     40
     """
-    clip = _clipping(clipping, max_grad_norm)
+    clip, records = _clipping(clipping, max_grad_norm), records + canaries
+    dataset_size = dataset_size if dataset_size is None or not canaries else dataset_size + canaries
+    sampler = sampler.with_canaries(canaries) if canaries and isinstance(sampler, Sampler) else sampler
     if noise == "auto" or isinstance(noise, Auto):
         auto = noise if isinstance(noise, Auto) else Auto()
         noise, sampler = _best(auto, sampler, records, batch_size, dataset_size, clip, epsilon, delta, epochs)

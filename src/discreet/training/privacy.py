@@ -9,6 +9,7 @@ from discreet import accounting
 from discreet.errors import extra
 from discreet.events import Event
 from discreet.training.errors import PrivateTrainingError
+from discreet.training.observer import Observation
 from discreet.training.plan import Plan
 from discreet.training.run import Run
 
@@ -86,6 +87,20 @@ class Privacy:
         """Epsilon of the plan at delta, for the sampler's adjacency; or of the steps so far, for a run stopped by
         chance or by a rule that does not look at the model."""
         return accounting.epsilon(self.executed if executed else self.planned, delta, adjacency=self.plan.adjacency)
+
+    @property
+    def observation(self) -> Observation:
+        """Who watches the run, where it has an ``audit``."""
+        if self._run.observation is None:
+            raise PrivateTrainingError(
+                "The run is not audited: give make_private(..., audit=discreet.auditing.GradientCanaries(500))."
+            )
+        return self._run.observation
+
+    @property
+    def audit(self) -> Any:
+        """What the run's own canaries say of it so far."""
+        return self.observation.audit
 
     @property
     def local(self) -> bool:

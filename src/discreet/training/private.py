@@ -27,6 +27,7 @@ from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Noise
 from discreet.training.noise.comparison import Auto
+from discreet.training.observer import Observer, checked_observer
 from discreet.training.optimisers import admission
 from discreet.training.optimisers.hooks import OptimizerHooks
 from discreet.training.optimisers.marks import mark_of
@@ -47,7 +48,7 @@ with extra("torch"):
     from torch.optim import SGD, Optimizer
     from torch.utils.data import DataLoader
 
-__all__ = ["make_private", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
+__all__ = ["count_canaries", "make_private", "prepare", "rehearse_step", "start", "what_is_verified_in_part"]
 
 Model = TypeVar("Model", bound="nn.Module")
 AnyOptimizer = TypeVar("AnyOptimizer", bound="Optimizer")
@@ -90,6 +91,7 @@ def make_private(
     rehearse: Callable[[Model, Any], Tensor] | None = None,
     unverified: str = "",
     debug: bool = False,
+    audit: Observer | None = None,
     rng: RngLike = None,
 ) -> tuple[Model, AnyOptimizer, PrivateLoader]:
     """Make a training loop private: the same model and optimiser, and a loader that draws private batches.
@@ -107,7 +109,9 @@ def make_private(
 
     Some batches are verified: a few of their records are run alone, and must have the gradients that were claimed.
     ``unverified`` is the reason to believe a loop that cannot be verified; the account and the label of the charge
-    repeat it. With ``debug`` a refusal says where records meet, and the run counts as not private.
+    repeat it. With ``debug`` a refusal says where records meet, and the run counts as not private. ``audit``, as
+    ``discreet.auditing.GradientCanaries(500)``, adds so many canaries, which count as records and bound epsilon from
+    below: ``optimizer.privacy.audit``.
 
     Guarantee: after any number of steps the model is as private as ``optimizer.privacy.planned`` says, for losses that
     treat records apart.
@@ -145,6 +149,7 @@ def make_private(
             noise_schedule=noise_schedule,
             clip_schedule=clip_schedule,
             unit=unit,
+            canaries=count_canaries(audit),
         )
         told = label_of_charge(label, unverified, debug, what_is_verified_in_part(plan, check_speed(speed)))
     run, private = prepare(
@@ -159,6 +164,7 @@ def make_private(
         unverified=unverified,
         debug=debug,
         ranks=ranks,
+        audit=audit,
     )
     if rehearse is not None:
         _refuse_rehearsal(ranks)
@@ -183,6 +189,7 @@ def prepare(
     debug: bool = False,
     ranks: Ranks | None = None,
     pieces_are_met: bool = True,
+    audit: Observer | None = None,
 ) -> tuple[Run, PrivateLoader]:
     """A run and its loader, or the reason there is none; nothing is read, and model and optimiser are as they were."""
     ranks = ranks or Ranks()
@@ -193,7 +200,7 @@ def prepare(
         model = unwrap(model, ranks)
         admission.refuse_modules(model)
         admission.refuse_plan(optimizer, plan)
-        plan.sampler.check(len(loader.dataset))  # type: ignore[arg-type]
+        plan.sampler.check(len(loader.dataset) + count_canaries(audit))  # type: ignore[arg-type]
         trained, shards, how = admission.parameters(model, optimizer), Shards(model, ranks), check_speed(speed)
         if shards and plan.clipping.scale is not None:
             raise ValueError(
@@ -215,6 +222,7 @@ def prepare(
         **told,
     )
     clipped.subscribe(verification)
+    observation = None if audit is None else audit.begin(plan, trained, ranks.of_first)
     run = Run(
         plan,
         model,
@@ -227,6 +235,7 @@ def prepare(
         trained=trained if shards else None,
         shards=shards,
         in_part=in_part,
+        observation=observation,
         **told,
     )
     mark = mark_of(optimizer.param_groups)  # of a state of a private run, loaded before this
@@ -235,6 +244,12 @@ def prepare(
     size = how.max_physical_batch_size
     met: Any = {"placeholder": placeholder, "pieces_are_met": pieces_are_met}
     return run, PrivateLoader(loader, run, max_physical_batch_size=size, **met)
+
+
+def count_canaries(audit: Observer | None) -> int:
+    """How many records an audit adds to those of a loader."""
+    observer = checked_observer(audit)
+    return 0 if observer is None else observer.canaries
 
 
 def _refuse_rehearsal(ranks: Ranks) -> None:

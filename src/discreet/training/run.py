@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
 from discreet.training.noise.base import Gaussians, Step, shown
 from discreet.training.noise.independent import gaussian
+from discreet.training.observer import Observation, canary_sum
 from discreet.training.plan import Plan
 from discreet.training.sampling import Indices
 from discreet.training.verification.verification import StepVerification
@@ -42,6 +43,9 @@ with extra("torch"):
 __all__ = ["Batch", "Run", "label_of_charge"]
 
 logger = logging.getLogger("discreet.training")
+
+
+NO_CANARIES: Indices = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ class Batch:
     owners: Owners | None = None
     number: int = 0  # of the piece
     sample: int = 0  # the same for the same records, of all ranks together
+    canaries: Indices = field(default_factory=lambda: NO_CANARIES)  # of an audit, drawn for the whole batch
 
 
 def label_of_charge(label: str, unverified: str, debug: bool, in_part: str = "") -> str:
@@ -92,6 +97,7 @@ class Run(PaidOnce):
         ranks: Ranks | None = None,
         trained: Mapping[str, nn.Parameter] | None = None,
         shards: Shards | None = None,
+        observation: Observation | None = None,
     ) -> None:
         super().__init__()
         self.unverified, self.debug, self.ranks = unverified, debug, ranks or Ranks()
@@ -101,6 +107,7 @@ class Run(PaidOnce):
         self._alone = self._sums.alone
         self._shards = shards if shards is not None else Shards(model, self.ranks)
         self._sharded = bool(self._shards)
+        self.observation = observation
         self.plan, self.model, self.optimizer, self.clipped, self.streams = plan, model, optimizer, clipped, streams
         self.verification = verification
         self._movement = plan.participation.movement  # of a sum, by one record, in clip norms
@@ -238,6 +245,8 @@ class Run(PaidOnce):
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
         with self._meeting(step, batch, clip_norm):
             refuse()
+            if self.observation is not None and batch.first:
+                self._add_made_up(step, clip_norm)
             self.clipped.add(batch.weights, clip_norm, batch.owners)
         if self._sharded:
             self._shards.end()
@@ -245,7 +254,7 @@ class Run(PaidOnce):
         if not batch.last:
             return None
         with self.ranks.unbroken() if self.ranks.count > 1 else nullcontext():
-            return self._release(step, clip_norm)
+            return self._release(step, clip_norm, batch.canaries)
 
     def _meeting(self, step: int, batch: Batch, clip_norm: float) -> AbstractContextManager[None]:
         """Where the ranks meet before their sums do: at the same place, alike, and none has refused."""
@@ -263,7 +272,7 @@ class Run(PaidOnce):
         self._shards.end()
         self.between_pieces = False
 
-    def _release(self, number: int, clip_norm: float) -> list[Tensor]:
+    def _release(self, number: int, clip_norm: float, canaries: Indices) -> list[Tensor]:
         plan, clipped, total = self.plan, self.clipped, self.clipped.total
         assert total is not None
         sampler, movement = plan.sampler, self._movement
@@ -276,9 +285,15 @@ class Run(PaidOnce):
         )
         self.steps = number + 1  # before the noise is drawn: a step that fails afterwards has been paid for
         gaussians = Gaussians(self.streams.noise(number), self._secure)
+        if self.observation is not None:
+            total.append(self._canary_sum(canaries, clip_norm, total[0]))
         own, added = (total, lambda: total) if self._alone else self._sums.opened(total, step.divisor)
         self._add_noise(step, own, lambda: self._noise.release(step, own, gaussians))
         gradient = added()
+        if self.observation is not None:
+            self.observation.observe(step, canaries, gradient.pop(), gradient)
+            if self.steps == plan.steps and self.ranks.rank == 0:
+                self.observation.report()
         self._last = step, self._scales.values
         if plan.clipping.scale is not None:
             self._scales.undo(gradient)
@@ -288,6 +303,21 @@ class Run(PaidOnce):
             self._adapt(gaussians, movement)
         clipped.begin()
         return gradient
+
+    def _canary_sum(self, drawn: Indices, clip_norm: float, like: Tensor) -> Tensor:
+        """What canaries contribute to a step; the first rank adds it for all."""
+        assert self.observation is not None
+        signs = self.observation.contributions(drawn)
+        return canary_sum(signs if self.ranks.rank == 0 else signs.zero_(), self.plan.clipping, clip_norm, like)
+
+    def _add_made_up(self, step: int, clip_norm: float) -> None:
+        """Let an observer put a made-up record beside those of the batch."""
+        if self.ranks.count > 1 or self._sharded:
+            return  # each rank has uses of its own, and the record must be one
+        assert self.observation is not None
+        uses = self.observation.made_up(step, self.clipped.watch.uses, clip_norm)
+        if uses is not None:
+            self.clipped.add_made_up(uses, clip_norm)
 
     def _add_noise(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
         """Let ``draw`` put the noise of a step on a sum, seen by record-and-replay where it listens."""
@@ -352,6 +382,7 @@ class Run(PaidOnce):
             "planned": self.plan.event.to_json(),
             "plan": self.plan.identity,
             "run": self._name,
+            **({} if self.observation is None else {"audit": self.observation.state_dict()}),
             # where the user's generator goes on, under a seed; otherwise nothing of any generator, because how many
             # numbers the loop took may tell how many records there were
             **({"chance": self.chance.users_state} if self.streams.reproducible else {}),
@@ -456,6 +487,8 @@ class Run(PaidOnce):
             int(state["position"]),
             float(state["clip_norm"]),
         )
+        if self.observation is not None and "audit" in state:
+            self.observation.load_state_dict(state["audit"])
         self._lacks_state = False
         self.batch, self._pass = None, (int(state["pass"]), None if order is None else order.numpy())
         if self.streams.reproducible and self.ranks.rank == 0:  # the other ranks' loops draw by themselves

@@ -11,7 +11,11 @@ import httpx
 import pytest
 
 from discreet.desk.behaviour import MANY_REFUSALS, Behaviour
+from discreet.desk.errors import Refusal
+from discreet.desk.pages import planner
 from discreet.desk.pages.officer import restyle
+from discreet.desk.pages.visits import PageServer
+from discreet.desk.server import Server
 from discreet.desk.state import Person
 from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.test_signing_in import signed_in
@@ -115,6 +119,14 @@ def _confirm(client: httpx.Client) -> str:
     return client.post("/data/visits/confirm", data={"sql": COUNTS, "epsilon": "0.1"}).text
 
 
+def test_an_address_that_cannot_be_read_is_a_mistake_and_no_failure(hospital: Hospital) -> None:
+    _, client = signed_in(hospital)
+    with httpx.Client(base_url=hospital.desk.url) as stranger:
+        assert stranger.get("/sign-in?next=%ff").status_code == 422
+    assert client.get("/history?before=%c2%b2").status_code == 200
+    assert client.get("/history?before=%ff").status_code == 422
+
+
 def test_the_planner_reads_nothing_and_adds_up(hospital: Hospital) -> None:
     from discreet import accounting, events
 
@@ -125,6 +137,19 @@ def test_the_planner_reads_nothing_and_adds_up(hospital: Hospital) -> None:
     assert "Added up, they are ε = 2.5" in words(page)
     assert words(client.get("/planner?plan=questions&count=0&epsilon=0.05").text).count("Not yet") == 1
     assert "must be a number" in client.get("/planner?plan=questions&count=x&epsilon=0.05").text
+
+
+def test_who_plans_trainings_keeps_nobody_waiting(hospital: Hospital, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes seconds holds one thread, not all that the desk has; and nobody asks for it without end."""
+    _, client = signed_in(hospital)
+    training = "/planner?plan=training&records=100&parameters=10&epochs=1&epsilon=2&delta=1e-6"
+    monkeypatch.setattr(planner, "TRAININGS", 0)
+    assert client.get(training).status_code == 429
+    desk = PageServer(Server(hospital.desk.service))
+    with desk.alone(), pytest.raises(Refusal, match="takes some seconds"), desk.alone():
+        pass
+    with desk.alone():
+        pass
 
 
 @pytest.mark.slow(sibling="test_the_planner_reads_nothing_and_adds_up")

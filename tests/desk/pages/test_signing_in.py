@@ -17,7 +17,7 @@ from tests.desk.pages.conftest import Hospital
 from tests.desk.pages.visitor import Visitor
 
 COUNTS = "SELECT COUNT(*) AS n FROM visits"
-PARTS = {"{name}": "visits", "{key}": "none", "{form}": "csv", "{number:int}": "999"}
+PARTS = {"{name}": "visits", "{key}": "none", "{form}": "csv", "{number}": "999"}
 
 
 def signed_in(hospital: Hospital, role: str = "analyst", **options: Any) -> tuple[str, httpx.Client]:
@@ -197,8 +197,8 @@ def test_no_route_tells_what_is_anothers_from_what_is_not_there(hospital: Hospit
     client = hospital.desk.with_token(token)
     client.headers.update({"Origin": hospital.desk.url, "Accept": "text/html"})
     assert client.post("/sign-in", data={"token": token}).status_code == 303
-    there = {"name": "visits", "key": "theirs", "number:int": str(waiting.number), "form": "csv", "decision": "approve"}
-    nowhere = {"name": "nothing", "key": "nothing", "number:int": "999999", "form": "csv", "decision": "approve"}
+    there = {"name": "visits", "key": "theirs", "number": str(waiting.number), "form": "csv", "decision": "approve"}
+    nowhere = {"name": "nothing", "key": "nothing", "number": "999999", "form": "csv", "decision": "approve"}
     before, seen = service.ledger.head(), 0
     for route in application(service, log=False)._application.routes:
         path = route.path.removesuffix("{rest:path}")

@@ -11,6 +11,7 @@ import torch
 from torch.utils.data import Dataset
 
 import discreet as dp
+from discreet.auditing import GradientCanaries
 from discreet.training import PrivateTrainingError
 
 transformers = pytest.importorskip("transformers")
@@ -556,3 +557,20 @@ def test_the_seed_of_the_arguments_does_not_decide_what_private_passes_draw(tmp_
         drawn.append(set(data.drawn))
     assert min(map(len, drawn)) > 2
     assert bool(drawn[0] & drawn[1]) == (seed is not None)
+
+
+@pytest.mark.parametrize("resumed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_trainer_with_canaries_says_what_they_show(tmp_path, resumed):
+    """At its end, and after a checkpoint, with the canaries it began with; a false alarm has a chance of 1e-6."""
+    told = []
+    privacy = {"audit": GradientCanaries(100, confidence=1 - 1e-6, report=told.append)}
+    found = trainer(tmp_path, privacy=privacy, save_strategy="epoch" if resumed else "no")
+    found.train()
+    assert [each.steps for each in told] == [found.privacy.plan.steps]
+    assert not told[0].violated
+    if resumed:
+        again = trainer(tmp_path, privacy=privacy, save_strategy="epoch")
+        first = min(tmp_path.glob("checkpoint-*"), key=lambda folder: int(folder.name.removeprefix("checkpoint-")))
+        again.train(resume_from_checkpoint=str(first))
+        assert (again.privacy.observation.inside == found.privacy.observation.inside).all()
+        assert told[-1].steps == found.privacy.plan.steps

@@ -10,8 +10,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from discreet.training import Speed
-from discreet.training.distributed import Ranks
+from discreet.random import Streams
+from discreet.training import PrivateTrainingError, Speed, make_private
+from discreet.training.distributed import Ranks, SharedStreams
 from discreet.training.integrations.terms import TrainerTerms
 from discreet.training.noise import Banded
 from tests.training.ranks import on_ranks
@@ -180,3 +181,46 @@ def test_a_trainer_on_two_processes_is_the_trainer_on_one(tmp_path):
     )
     one.train(resume_from_checkpoint=str(tmp_path / "2" / "checkpoint-5"))
     torch.testing.assert_close(weights(one.model), alone["weights"], rtol=1e-3, atol=1e-5)
+
+
+# --- an audit -------------------------------------------------------------------------------------------------------
+
+
+def audited(rank, count, broken):
+    """A run on all ranks that carries canaries: what they say, the coins, and what stopped it."""
+    from discreet.auditing import GradientCanaries
+
+    if broken:
+        SharedStreams.noise = lambda self, *index: Streams.noise(self, *index)  # without the rank
+    told = []
+    model = nn.Linear(3, 2)
+    x = torch.randn(RECORDS, 3, generator=torch.Generator().manual_seed(0))
+    loader = DataLoader(TensorDataset(x, (x[:, 0] > 0).long()), batch_size=20)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    audit = GradientCanaries(160, every=8, report=told.append, rng=1)
+    options = {"noise_multiplier": 1.0, "epochs": 2, "loss_reduction": "mean", "rng": 1, "audit": audit}
+    model, optimizer, loader = make_private(model, optimizer, loader, **options)
+    try:
+        for _ in range(2):
+            for a, b in loader:
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(a), b).backward()
+                optimizer.step()
+    except PrivateTrainingError as stopped:
+        return str(stopped), [], None
+    found = optimizer.privacy.audit
+    return "", [each.steps for each in told], (found.lower, found.violated, optimizer.privacy.observation.inside.sum())
+
+
+@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.slow), True])
+def test_canaries_are_one_population_on_two_ranks(broken):
+    """Both ranks see the same releases and coins; the first tells. Noise that both draw from one stream stops both."""
+    first, second = on_ranks(2, audited, broken)
+    assert first[0] == second[0]
+    if broken:
+        assert "noise came again within a step" in first[0]
+        return
+    assert first[2] == second[2]
+    assert (first[1], second[1]) == ([20], [])
+    assert not first[2][1]
+    assert first[2][0] > 0

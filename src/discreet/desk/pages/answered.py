@@ -99,7 +99,8 @@ async def change(visit: Visit) -> Response:
             visit.service.cancel(visit.person, key)
         case "ask":
             question = DeskQuestion.from_dict(asking.question)
-            visit.desk.server.limits.take(visit.person.name, visit.service.dataset(visit.person, question.dataset).rate)
+            dataset = visit.service.dataset(visit.person, question.dataset)
+            visit.desk.server.limits.take(visit.person.name, dataset.name, dataset.rate)
             await visit.service.release(visit.person, key, question)
         case _:
             raise Refusal(422, "invalid", "The page has no such button.")

@@ -159,7 +159,7 @@ def _known(visit: Visit, form: AskForm, problem: str, *, rehearse: bool = True) 
     if problem:
         return {"mistake": Mistake(problem), "known": None}
     try:
-        visit.desk.free.take(visit.person.name, PREVIEWS)
+        visit.desk.free.take(visit.person.name, "preview", PREVIEWS)
         found = preview(visit.service, visit.person, form.question, visit.desk.made, rehearse=rehearse)
     except Refusal as refusal:
         return {"mistake": Mistake(refusal.message), "known": None}
@@ -204,6 +204,6 @@ async def release(visit: Visit) -> Response:
         question, key = _read(name, visit.form).question, key_of_address(visit.form.text("key"))
     except ValueError as error:
         raise Refusal(422, "invalid", str(error)) from None
-    visit.desk.server.limits.take(visit.person.name, dataset.rate)
+    visit.desk.server.limits.take(visit.person.name, dataset.name, dataset.rate)
     await visit.service.release(visit.person, key, question)
     return RedirectResponse(f"/answers/{quote(key, safe='')}", 303)

@@ -17,6 +17,7 @@ from discreet.desk.errors import NOT_THERE, Refusal
 from discreet.desk.pages.downloads import inert
 from discreet.desk.pages.views import HEADERS
 from discreet.desk.pages.visits import Visit
+from discreet.desk.requests import number_of_address
 from discreet.errors import extra
 from discreet.ledger import ChainBroken, Entry
 
@@ -31,6 +32,7 @@ __all__ = ["export", "hazards", "ledger", "report", "verify"]
 PAGE = 60  # entries
 KINDS = ("charge", "raise", "open", "plan", "reserve")
 THIS_DESK = "kept by this desk"  # no path of the machine, and no server's name, leaves over the web
+PATIENCE = 60.0  # seconds to wait for what others are at
 QUICK = 1500  # entries of a book whose report is made while one waits
 
 
@@ -43,7 +45,7 @@ def ledger(visit: Visit) -> Response:
         words,
         book=book if book in names else None,
         kind=kind if kind in KINDS else "",
-        before=int(before) if before.isdigit() and len(before) < 19 else None,
+        before=number_of_address(before),
         newest=PAGE + 1,
     )
     shown = found[-PAGE:][::-1]
@@ -53,7 +55,7 @@ def ledger(visit: Visit) -> Response:
 
 def export(visit: Visit) -> Response:
     """The whole ledger, with every column, for other programs."""
-    with visit.desk.heavy:
+    with visit.desk.alone(PATIENCE):
         entries, head = visit.service.ledger.entries(), visit.service.ledger.head()
         if visit.query.text("form") == "csv":
             return _attached(_csv(entries, head), "text/csv; charset=utf-8", "ledger.csv")
@@ -82,7 +84,7 @@ def verify(visit: Visit) -> Response:
         return visit.show("verify.html.j2", found=None, problem="", kept="")
     kept = "".join(visit.form.text("kept").split())
     try:
-        with visit.desk.heavy:
+        with visit.desk.alone(PATIENCE):
             found = visit.service.ledger.verify(kept or None)
     except ChainBroken as error:
         return visit.show("verify.html.j2", found=None, problem=str(error), kept=kept)
@@ -98,7 +100,7 @@ def _report(visit: Visit, name: str) -> Report:
     if name not in {each.name for each in visit.service.ledger.books()}:
         raise Refusal(404, "not_found", NOT_THERE)
     head = visit.service.ledger.head()
-    with visit.desk.heavy:
+    with visit.desk.alone(PATIENCE):
         kept = visit.desk.made.get(("report", name))
         if kept is None or kept[0] != head:
             kept = head, make(visit.service.ledger.book(name))
@@ -138,7 +140,7 @@ def report(visit: Visit) -> Response:
 
 
 def _pdf(visit: Visit, made: Report) -> bytes:
-    with tempfile.TemporaryDirectory() as folder, visit.desk.heavy:
+    with tempfile.TemporaryDirectory() as folder, visit.desk.alone(PATIENCE):
         try:
             return made.save(Path(folder) / "report.pdf").read_bytes()
         except ValueError as error:  # no browser on the desk's machine

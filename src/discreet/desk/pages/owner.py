@@ -14,6 +14,7 @@ from discreet.desk.pages.standing import book_lines
 from discreet.desk.pages.views import HEADERS
 from discreet.desk.pages.visits import Visit
 from discreet.desk.questions import DeskQuestion, check_label
+from discreet.desk.requests import number_of_address
 from discreet.desk.state import Person
 from discreet.errors import DiscreetError, extra
 from discreet.reporting.attacker import true_positive_rate
@@ -68,8 +69,8 @@ def decide_request(visit: Visit) -> Response:
     what, why = visit.form.text("do"), _reason(visit)
     if what not in ("approve", "decline"):
         raise Refusal(422, "invalid", "The page has no such button.")
-    number, service = int(visit.part("number")), visit.service
-    if number >= 2**63:
+    number, service = number_of_address(visit.part("number")), visit.service
+    if number is None:
         raise Refusal(404, "not_found", NOT_THERE)
     decide(service.state, service.configuration, number, what, by=visit.person.name, why=why)
     return RedirectResponse("/requests", 303, headers=HEADERS)

@@ -10,6 +10,7 @@ from discreet.desk.pages.answer_views import AnswerView
 from discreet.desk.pages.answered import own_question, view_of
 from discreet.desk.pages.charts import MarkedValue, Trail, interval_chart, trail_chart
 from discreet.desk.pages.visits import Visit
+from discreet.desk.requests import number_of_address
 from discreet.desk.state import Asking
 from discreet.ledger.chain import Entry
 
@@ -25,10 +26,8 @@ MOST_ENTRIES = 1000  # of a figure
 def history(visit: Visit) -> Response:
     """One's questions, the newest first."""
     words, dataset = visit.query.text("words"), visit.query.text("dataset")
-    before = visit.query.text("before")
-    found = visit.desk.history.search(visit.person.name, words, dataset=dataset,
-                                      before=int(before) if before.isdigit() and len(before) < 19 else None,
-                                      most=PAGE + 1)  # fmt: skip
+    before = number_of_address(visit.query.text("before"))
+    found = visit.desk.history.search(visit.person.name, words, dataset=dataset, before=before, most=PAGE + 1)
     return visit.show("history.html.j2", found=found[:PAGE], more=len(found) > PAGE, words=words, dataset=dataset,
                       datasets=[name for name in visit.service.configuration.datasets if visit.person.may_see(name)],
                       figures=_costs(visit))  # fmt: skip

@@ -18,6 +18,7 @@ __all__ = ["plan"]
 
 MOST = 100_000  # questions
 POINTS = 24
+TRAININGS = 10  # a minute and person: each is free, but takes the machine some seconds
 LARGEST = 10_000_000  # records, parameters: what is worked out takes no longer, but fields have ends
 
 
@@ -72,7 +73,8 @@ def _training(visit: Visit) -> dict[str, Any]:
     parameters = whole("parameters", int(_asked(visit, "parameters", 0, LARGEST)), low=1)
     epochs = _asked(visit, "epochs", 0, 10_000)
     epsilon, delta = _asked(visit, "epsilon", 0, 100), _asked(visit, "delta", 0, 0.5)
-    with visit.desk.heavy:
+    visit.desk.free.take(visit.person.name, "training", TRAININGS)
+    with visit.desk.alone():
         sizes, around = f.batch_sizes(records)[-5:], [epsilon / 2, epsilon, 2 * epsilon]
         found = f.frontier(
             records, parameters, epsilons=around, delta=delta, epochs=epochs, sizes=sizes, noises=[Independent()]

@@ -44,7 +44,7 @@ PAGES: tuple[tuple[str, Mapping[str, _Handler], tuple[str, ...]], ...] = (
     ("/compare", {"GET": past.compare}, ASKING),
     ("/planner", {"GET": planner.plan}, EVERYBODY),
     ("/requests", {"GET": owner.requests}, READING),
-    ("/requests/{number:int}", {"POST": owner.decide_request}, DECIDING),
+    ("/requests/{number}", {"POST": owner.decide_request}, DECIDING),
     ("/people", {"GET": owner.people}, READING),
     ("/people/change", {"POST": owner.change_people}, DECIDING),
     ("/limits", {"POST": owner.raise_limit}, DECIDING),
@@ -102,6 +102,8 @@ def _safely(path: str, answer: Callable[[Request], Awaitable[Response]]) -> Call
         request.scope["desk_route"] = path
         try:
             return await answer(request)
+        except Refusal as refusal:
+            return page("broken.html.j2", refusal.status, refusal=refusal)
         except DiscreetError:
             what = "The desk cannot read its books: ask its owner."
         except Exception as error:  # what nobody foresaw: in the log, too, its kind alone
@@ -170,10 +172,7 @@ def _sign_in(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
 
 def _sign_out(desk: PageServer) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        try:
-            await _form(request)
-        except Refusal as refusal:
-            return page("broken.html.j2", refusal.status, refusal=refusal)
+        await _form(request)
         name = _cookie(request)
         await asyncio.to_thread(desk.sessions.end, request.cookies.get(name, ""))
         reply = RedirectResponse("/sign-in", 303, headers=HEADERS)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from discreet.desk.behaviour import Behaviour
+from discreet.desk.errors import Refusal
 from discreet.desk.history import History
 from discreet.desk.pages.forms import PageForm
 from discreet.desk.pages.views import page
@@ -51,8 +54,20 @@ class PageServer:
         self.behaviour = Behaviour()
         server.metrics.listeners.append(self.behaviour.note)
         self.free = type(server.limits)()  # of what costs no budget, but takes the machine's time
-        self.heavy = threading.Semaphore(1)  # of what takes seconds, one at a time: the machine is everybody's
+        self._heavy = threading.Lock()
         self.made: dict[Any, Any] = {}  # the few things that are worth keeping, by what they depend on
+
+    @contextmanager
+    def alone(self, wait: float = 0.0) -> Iterator[None]:
+        """Do what takes seconds, one at a time. Who waits for it holds a thread, and everybody's requests have only
+        a few of those: so owner and officers wait, but no analyst does.
+        """
+        if not self._heavy.acquire(timeout=wait):
+            raise Refusal(429, "busy", "The desk is at something else that takes some seconds: try again after it.")
+        try:
+            yield
+        finally:
+            self._heavy.release()
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,10 @@ class Sums:
         """
         sums: list[Tensor] = list(total)
         own = [self._scatter(sums, i) for i in self._sharded]
-        flat = [(places, torch.cat([total[i].reshape(-1) for i in places])) for places in self._groups.values()]
+        # what comes after the parameters, as an audit's canaries do, is shared out by itself
+        beside = [[i] for i in range(len(self._trained), len(total))]
+        groups = [*self._groups.values(), *beside]
+        flat = [(places, torch.cat([total[i].reshape(-1) for i in places])) for places in groups]
         total.clear()
         for _, vector in flat:
             start, end = (len(vector) * part // self._ranks.count for part in (self._ranks.rank, self._ranks.rank + 1))
@@ -71,6 +74,6 @@ class Sums:
             return sums[place].to_local()  # type: ignore[attr-defined,no-any-return]
 
     def _set(self, sums: list[Tensor], places: Sequence[int], vector: Tensor) -> None:
-        parts = vector.split_with_sizes([self._trained[i].numel() for i in places])
+        parts = vector.split_with_sizes([sums[i].numel() for i in places])
         for i, part in zip(places, parts, strict=True):
-            sums[i] = part.view(self._trained[i].shape)
+            sums[i] = part.view(sums[i].shape)

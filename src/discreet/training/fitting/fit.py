@@ -19,9 +19,10 @@ from discreet.training.fitting.losses import Criterion, cross_entropy, loss_of
 from discreet.training.fitting.progress import Progress
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
+from discreet.training.observer import Observer
 from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
-from discreet.training.private import prepare, rehearse_step, start, what_is_verified_in_part
+from discreet.training.private import count_canaries, prepare, rehearse_step, start, what_is_verified_in_part
 from discreet.training.run import Run, label_of_charge
 from discreet.training.sampling.rehearsal import made_up_batch
 from discreet.training.speed import Speed, check_speed
@@ -69,6 +70,7 @@ class Training(Generic[Model]):
         speed: Speed | None = None,
         unverified: str = "",
         debug: bool = False,
+        audit: Observer | None = None,
         **options: Any,
     ) -> None:
         if not (isinstance(progress, bool) or progress == "local" or callable(progress)):
@@ -79,7 +81,8 @@ class Training(Generic[Model]):
         self._unverified, self._debug = unverified, debug
         self._batch_size, self._delta = whole("batch_size", batch_size, low=1), options.get("delta")
         self.asked = options.get("epsilon"), self._delta
-        self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, **options)
+        self._audit, canaries = audit, count_canaries(audit)
+        self.plan = plan_for(dataset_size, batch_size, dataset_size=dataset_size, canaries=canaries, **options)
         self.label = self.label_of_charge("private training")
 
     def label_of_charge(self, label: str) -> str:
@@ -130,6 +133,7 @@ class Training(Generic[Model]):
             placeholder=self._placeholder,
             unverified=self._unverified,
             debug=self._debug,
+            audit=self._audit,
         )
         self._rehearse(model, loader)
 

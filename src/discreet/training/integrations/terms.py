@@ -25,9 +25,10 @@ from discreet.training.distributed import Ranks, SharedStreams
 from discreet.training.fitting.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
+from discreet.training.observer import Observer
 from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
-from discreet.training.private import prepare, start
+from discreet.training.private import count_canaries, prepare, start
 from discreet.training.run import Run, label_of_charge
 from discreet.training.sampling.rehearsal import made_up_batch, run_plainly
 from discreet.training.speed import Speed
@@ -89,6 +90,7 @@ class TrainerTerms:
         placeholder: Any = None,
         unverified: str = "",
         debug: bool = False,
+        audit: Observer | None = None,
         rng: RngLike = None,
         **plan: Any,
     ) -> None:
@@ -102,8 +104,8 @@ class TrainerTerms:
         self.book, self.label, self._rehearses = book, label, rehearse
         self.speed, self._reduction, self._rng = speed or Speed(), loss_reduction, rng
         self.debug, self.withholds = debug, False  # whether errors of reading records are withheld
-        self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug}
-        self.plan = plan
+        self._shown = {"placeholder": placeholder, "unverified": unverified, "debug": debug, "audit": audit}
+        self.plan = {"canaries": count_canaries(audit), **plan}
 
     def withhold_errors(self) -> None:
         """Do not show errors of reading records, unless the run is for local eyes or not private anyway."""
@@ -188,7 +190,7 @@ class TrainerTerms:
 
     def steps_per_pass(self, loader: DataLoader[Any]) -> int:
         """Of a run over a loader."""
-        same = {name: self.plan[name] for name in ("sampler", "dataset_size", "noise") if name in self.plan}
+        same = {name: self.plan[name] for name in ("sampler", "dataset_size", "noise", "canaries") if name in self.plan}
         size: int = len(loader.dataset)  # type: ignore[arg-type]
         return plan_for(size, loader.batch_size or 1, epochs=1, noise_multiplier=1.0, **same).sampler.steps_per_pass
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any
 
 from discreet.errors import extra
@@ -26,8 +26,10 @@ class OptimizerHooks:
     """Stands between an optimiser's ``step`` and ``zero_grad`` and the gradients of the parameters."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._parameters, self._seen = run, run.trained, run.clipped.parameters
-        self._known = {id(p): name for known in (self._seen, self._parameters) for name, p in known.items()}
+        self._run, self._parameters = run, run.trained
+        # what the model calls and what the optimiser has: the same, or its shards
+        both = run.clipped.parameters, run.trained
+        self._known = {id(p): (name, p) for known in both for name, p in known.items()}
         self._paused: list[Listening] = []
         self._followed = -1  # the loop whose schedulers stand still between pieces
 
@@ -68,8 +70,11 @@ class OptimizerHooks:
         self._paused = _pause_listeners()
         try:
             run.refuse_step()  # a closure may have taken it
-            # none for a piece: the optimiser passes over parameters without a gradient
-            self._set_gradients(run.take_step(lambda: self._refuse(optimizer)))
+            gradient = run.take_step(lambda: self._refuse(optimizer))
+            if gradient is None:  # of a piece: the optimiser passes over parameters without a gradient
+                self.clear_gradients()
+            else:
+                self._set_gradients(gradient)
         except BaseException:
             self.after_step()
             raise
@@ -78,9 +83,7 @@ class OptimizerHooks:
     def _refuse(self, optimizer: Optimizer) -> None:
         self._run.chance.refuse()
         _refuse_new_parameters(self._run.model, optimizer, self._known)
-        _refuse_gradients(self._seen)
-        if self._parameters is not self._seen:
-            _refuse_gradients(self._parameters)
+        _refuse_gradients(self._known.values())
 
     def listen_on(self, *_: Any) -> None:
         """The step is over: what the loop still does with a verified batch is heard."""
@@ -100,17 +103,16 @@ class OptimizerHooks:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget what backward passes brought since the last step."""
         self._run.clipped.forget()
-        self._set_gradients(None)
+        self.clear_gradients()
 
     def clear_gradients(self) -> None:
         """Take away what the last step left: until the next one there are no gradients, and clipping does nothing."""
         for p in self._parameters.values():
             p.grad = None
 
-    def _set_gradients(self, found: Sequence[Tensor] | None) -> None:
-        parts = [None] * len(self._parameters) if found is None else found
+    def _set_gradients(self, parts: Sequence[Tensor]) -> None:
         for p, part in zip(self._parameters.values(), parts, strict=True):
-            if part is None or not p.requires_grad:  # frozen on the way
+            if not p.requires_grad:  # frozen on the way
                 p.grad = None
                 continue
             p.grad = part if part.dtype == p.dtype and part.device == p.device else part.to(p)
@@ -124,7 +126,7 @@ def _pause_listeners() -> list[Listening]:
     return others
 
 
-def _refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mapping[int, str]) -> None:
+def _refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Container[int]) -> None:
     """Refuse parameters that came, or were unfrozen, after the plan was made."""
     for module in model.modules():  # this runs at every step, and names take a while
         for p in module._parameters.values():
@@ -142,9 +144,9 @@ def _refuse_new_parameters(model: nn.Module, optimizer: Optimizer, known: Mappin
             )
 
 
-def _refuse_gradients(trained: Mapping[str, Tensor]) -> None:
+def _refuse_gradients(trained: Iterable[tuple[str, Tensor]]) -> None:
     """Refuse gradients and hooks on them: there are none between a batch and its step, so none can be ours."""
-    for name, p in trained.items():
+    for name, p in trained:
         if p._backward_hooks or p._post_accumulate_grad_hooks:  # type: ignore[attr-defined]
             raise PrivateTrainingError(
                 f"Parameter {name!r} has a hook on its gradient, which never runs: the gradient of a "

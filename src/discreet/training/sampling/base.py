@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,10 @@ class Sampler(ABC):
                 f"dataset_size is {self.dataset_size}, but must be the number of records: "
                 f"{type(self).__name__} batches are priced for a public size."
             )
+
+    def with_canaries(self, count: int) -> Sampler:
+        """One that also draws so many units more, after all others."""
+        return replace(self, dataset_size=self.dataset_size + count)
 
     def order(self, keys: Sequence[object], rng: Rng) -> Indices | None:
         """What is drawn once for a whole pass, or for all of them, of the records that ``keys`` name."""

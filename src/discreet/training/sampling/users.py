@@ -7,7 +7,7 @@ that sum is clipped: a user moves a step by at most the clip norm, however many 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -64,6 +64,7 @@ class PerUser(Sampler):
     records_per_user: int = 1
     name: str = "user"
     law: Literal["poisson", "balls-in-bins", "kept-bins"] = "poisson"
+    canaries: int = field(default=0, repr=False)  # of an audit: users of one record each, after all others
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,12 +87,20 @@ class PerUser(Sampler):
     def check(self, records: int) -> None:
         """Each record needs a user."""
         _check(self.users)
-        if len(self.users) != records:
+        if len(self.users) + self.canaries != records:
             raise ValueError("users does not name one user for each record.")
+
+    def with_canaries(self, count: int) -> PerUser:
+        """Each is a user of its own, of one record, whatever users are called."""
+        size = self.dataset_size + count
+        return replace(self, dataset_size=size, canaries=self.canaries + count)
 
     @cached_property
     def _groups(self) -> tuple[list[object], Indices, Indices]:
-        return _by_user(self.users)
+        names, by_user, ends = _by_user(self.users)
+        extra = np.arange(self.canaries)
+        own = [("canary", number) for number in extra.tolist()]
+        return [*names, *own], np.concatenate([by_user, len(by_user) + extra]), np.append(ends, ends[-1] + 1 + extra)
 
     @cached_property
     def _owner(self) -> Indices:

@@ -1,29 +1,30 @@
-"""Parameters outside the private model that the loop trains by an optimiser of its own, with gradients of records.
+"""Parameters outside the private model that the loop trains with gradients of records.
 
 A head after the model, or an encoder before it: its gradient has no noise, and the model's next gradients go through
 what it learned. Seen where all of this holds of a parameter, which no loop that treats records apart needs: it meets
 records on the way to a loss, between which and the model's parameters it stands; it did so on an earlier batch, too
-(what is made for one batch is that batch's); and a ``torch.optim`` optimiser steps while its gradient is still the one
-that this loss gave it.
+(what is made for one batch is that batch's); and it changes while its gradient is still the one that this loss gave it.
+
+Who changes it does not matter: an optimiser of torch's, one that writes to ``.data``, a line of the loop's own. So its
+values are compared: when that gradient goes away (a weak reference tells, or the tape), and before the model's step.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from discreet.errors import extra
 from discreet.training.errors import OUTSIDE, PrivateTrainingError
+from discreet.training.gradients.trace.trees import same_bits
 
 with extra("torch"):
+    import torch
     from torch import Tensor, nn
-    from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 if TYPE_CHECKING:
-    from torch.optim import Optimizer
-
     from discreet.training.verification.tape import LossTape, TapeEntry
 
 __all__ = ["OutsideTraining"]
@@ -31,7 +32,13 @@ __all__ = ["OutsideTraining"]
 FIRST_ALONE = frozenset({"expand_as", "reshape_as", "to", "type_as", "view_as"})
 """Torch functions that take no more than the kind or the shape of their other arguments."""
 
-_WATCHING: weakref.WeakSet[OutsideTraining] = weakref.WeakSet()
+
+class _Gradient(NamedTuple):
+    """A gradient that a loss gave to a parameter, and what the parameter was then."""
+
+    of: weakref.ref[Tensor]
+    parameter: weakref.ref[Tensor]
+    before: Tensor
 
 
 class OutsideTraining:
@@ -40,7 +47,8 @@ class OutsideTraining:
     def __init__(self) -> None:
         self._earlier: dict[int, weakref.ref[Tensor]] = {}  # met on an earlier batch
         self._met: dict[int, weakref.ref[Tensor]] = {}  # on this one
-        self._gradients: dict[int, tuple[weakref.ref[Tensor], weakref.ref[Tensor]]] = {}  # a parameter and its gradient
+        self._gradients: dict[int, _Gradient] = {}  # by the parameter's identity
+        self._trained = False  # whether a parameter changed while it had such a gradient
 
     def begin(self) -> None:
         """A verified batch begins."""
@@ -57,32 +65,35 @@ class OutsideTraining:
             self._met[id(p)] = weakref.ref(p)
             earlier = self._earlier.get(id(p))
             if earlier is not None and earlier() is p and p.grad is not None and _state_of(p.grad) != before:
-                self._gradients[id(p)] = weakref.ref(p), weakref.ref(p.grad)
-                _WATCHING.add(self)
-                _listen()
+                self.compare(id(p))
+                gone = weakref.ref(p.grad, partial(self.compare, id(p)))
+                self._gradients[id(p)] = _Gradient(gone, weakref.ref(p), p.detach().clone())
 
-    def trained_by(self, optimizer: Optimizer) -> bool:
-        """Whether an optimiser is about to step with one of these gradients."""
-        for p in (p for group in optimizer.param_groups for p in group["params"]):
-            parameter, gradient = (ref() for ref in self._gradients.get(id(p), (_nothing, _nothing)))
-            if parameter is not None and parameter is p and gradient is not None and parameter.grad is gradient:
-                return True
+    def refuse_trained(self) -> None:
+        """Refuse to go on where a parameter has changed that had such a gradient."""
+        for place in list(self._gradients):
+            self.compare(place)
+        if self._trained:
+            raise PrivateTrainingError(OUTSIDE)
+
+    def compare(self, place: int, _: object = None) -> None:
+        """Look whether a parameter has changed since it got its gradient; for the last time if it has another now."""
+        noted = self._gradients.pop(place, None)
+        p = None if noted is None else noted.parameter()
+        if noted is None or p is None:
+            return
+        with torch.no_grad(), torch._C.DisableTorchFunction():
+            self._trained |= not _same(p.detach(), noted.before)
+            gradient = noted.of()
+            if gradient is not None and p.grad is gradient:
+                self._gradients[place] = noted
+
+
+def _same(x: Tensor, before: Tensor) -> bool:
+    if x.shape != before.shape:
         return False
-
-
-def _nothing() -> None:
-    return None
-
-
-@cache
-def _listen() -> None:
-    """Hear of every optimiser's step, from now on: a hook that came and went could not go while another is asked."""
-    register_optimizer_step_pre_hook(_refuse)
-
-
-def _refuse(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-    if any(training.trained_by(optimizer) for training in _WATCHING):
-        raise PrivateTrainingError(OUTSIDE)
+    x = x.to(before)
+    return same_bits(x, before) or bool(((x == before) | (x.isnan() & before.isnan())).all())
 
 
 def _state_of(gradient: Tensor | None) -> object:

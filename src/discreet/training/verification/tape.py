@@ -32,7 +32,7 @@ with extra("torch"):
 __all__ = ["LossTape", "TapeEntry", "Write", "run_backward"]
 
 _SIZES = {Tensor.size, Tensor.__len__, Tensor.numel, Tensor.nelement, torch.numel, Tensor.shape.__get__}  # type: ignore[attr-defined]
-_GRAD = Tensor.grad.__get__  # type: ignore[union-attr]
+_GRAD, _SET_GRAD = Tensor.grad.__get__, Tensor.grad.__set__  # type: ignore[union-attr]
 _BACKWARD = {"grad_tensors": "gradient"}  # names of torch.autograd.backward, in those of Tensor.backward
 READS = frozenset(
     {
@@ -220,6 +220,8 @@ class LossTape(Listening, CallListener):
         for target in written:
             self._note_write(target, inputs, numbers((args, kwargs)))
         output = func(*args, **kwargs)
+        if func == _SET_GRAD and self._outside is not None:  # taken away, though this tape may hold it
+            self._outside.compare(id(args[0]))
         call = TapeEntry(func, args, kwargs, written or tensors(output), inputs)
         self._note_asked(call, output)
         self._write_down(call)

@@ -220,6 +220,7 @@ class StepVerification(Subscriber):
     def before_sum(self) -> None:
         """Refuse a write into parameters or buffers from records after their step, or one that no verified batch has
         seen: those of a verified one are judged with it."""
+        self._outside.refuse_trained()
         if self._model is None or self._tensors is None:
             return
         if self._late:

@@ -103,7 +103,7 @@ def _lstm_back(
     hidden, cell = (x.clone(memory_format=torch.contiguous_format) for x in gradients[1:])
     steps, found = gradients[0].contiguous(), torch.empty_like(gates)
     a, b, s, c, f = [x.numpy() for x in (gates, bent, steps, cell, found)]
-    past, own, turned = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0), weight.t().contiguous()
+    past, own, turned = [start.detach().contiguous().numpy(), *cells.numpy()], found.unbind(0), weight.t()
     for t in range(len(gates) - 1, -1, -1):
         lstm_back(t, a, past[t], b, s, hidden.numpy(), c, f)
         hidden = rows_product(own[t], turned)
