@@ -246,7 +246,7 @@ class _Evolution:
 
     def _next(self, candidates: Candidates, votes: Floats, degree: float, turn: int) -> Candidates:
         """As many of each class as before."""
-        rng, following = self.streams.public(_CHANGE, turn).generator, []
+        rng, following = self.streams.public(_CHANGE, turn).generator, list[Candidates]()
         for code in range(self.asked.generator.classes):
             own = np.flatnonzero(self.classes == code)
             drawn = own[_draw_by_weight(votes[own], len(own), rng)]
