@@ -22,9 +22,9 @@ _SPAN = 1 << 12  # the greatest distance of two numbers, so that a step between 
 class CellVariations(LayoutVariations):
     """Rows of a schema's cells; a variation draws each column again with the chance ``degree``, at least one of them.
 
-    A number moves by about ``degree`` of its bounds, one that is missing is a category, and a category becomes another. The squared distance of two rows is
-    a sum over columns: 2 for each category that differs, and for a number the share of its cells that lie between
-    (times 2**24). ``target`` is a column whose cells have candidates of their own.
+    A number moves by about ``degree`` of its bounds; a category, or a number that is missing, becomes another. The
+    squared distance of two rows is a sum over columns (times 2**24): 2 for each category that differs, and for a number
+    the share of its cells that lie between. ``target`` is a column whose cells have candidates of their own.
 
     >>> from discreet.schema import Bounded, Categories
     >>> cells = CellVariations(Schema(age=Bounded(0, 100, missing=0), sex=Categories(["f", "m"])), bins=4)
