@@ -1,8 +1,10 @@
 """Private Evolution: what a vote is, what it costs, what it finds, and what is refused."""
 
 import itertools
+import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discreet as dp
@@ -24,6 +26,7 @@ from discreet.synthesis.nearest import count_votes, embed_rows, nearest, whole_f
 
 BITS = [f"b{place}" for place in range(6)]
 FACTS = Schema({name: Categories([0, 1]) for name in BITS} | {"age": Bounded(0, 100, missing=0)})
+ASKED = itertools.count()
 GREY = Images(shape=(6, 6), bounds=(0, 255), labels=("dark", "light"))
 
 
@@ -34,6 +37,19 @@ def table(n, seed=0):
     parity = bits.sum(axis=1) % 2
     columns = dict(zip(BITS, [*bits.T, parity], strict=True))
     return columns | {"age": 30.0 + 30.0 * parity}
+
+
+class Levels(LayoutVariations):
+    """Images of one grey."""
+
+    def draw(self, n, rng):
+        return rng.random(n)
+
+    def vary(self, candidates, degree, rng):
+        return np.clip(candidates + rng.normal(0, 0.2 * degree, len(candidates)), 0, 1)
+
+    def rows(self, candidates):
+        return np.repeat(candidates[:, None], 36, axis=1)
 
 
 def parities(rows):
@@ -89,6 +105,48 @@ def test_a_variant_whose_records_vote_twice_is_caught_by_replay(monkeypatch):
     monkeypatch.setattr(evolve, "count_votes", lambda *given: 2 * count_votes(*given))
     with pytest.raises(ReplayError, match="differs by 2"):
         replay(operation.release, rows, fewer)
+
+
+def test_odd_records_move_no_other_and_say_nothing():
+    """A signalling NaN and a number beyond doubles would warn, and a text may fail at whatever is done with it."""
+
+    class Odd(str):
+        def casefold(self):
+            raise RuntimeError("what this record says")
+
+    images = np.full((6, 2, 2), 51, np.float32)
+    images.view(np.uint32)[0, 0, 0] = 0x7FA00000
+    wide = np.full((6, 2, 2), 51, np.longdouble)
+    wide[0, 0, 0] = np.finfo(np.longdouble).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [len(Images(shape=(2, 2)).prepare(rows)()) for rows in (images, wide)] == [5, 6]
+    read = TextVariations(["x"], {}).prepare([Odd("Ann"), "Ann", "\ud800", "é" * 10_000, "é" * 10_100])
+    rows, _ = read()
+    assert (rows[0] == rows[1]).all()
+    assert (rows[3] == rows[4]).all()
+
+
+def test_distances_of_cells_are_what_the_page_says():
+    """Numbers lie as far apart as the cells between them, however many there are, and also where some are missing."""
+    for bins in (4, 16, 1000, 1 << 16):
+        facts = Schema(age=Bounded(0, 1, missing=0), income=Bounded(0, 1), sex=Categories(["f", "m"]))
+        cells = CellVariations(facts, bins=bins)
+        pairs = [[0, 0, 0], [bins - 1, 0, 0], [0, bins // 2, 0], [0, bins, 0], [0, 0, 1]]
+        features = cells.features(cells.rows(np.array(pairs)))
+        assert (features == np.rint(features)).all()
+        squares = ((features[1:] - features[0]) ** 2).sum(axis=1) / 2.0**24
+        assert squares == pytest.approx([1 - 1 / bins, 0.5, 2, 2], rel=0.02)
+
+
+def test_numbers_that_may_be_missing_vary_as_numbers():
+    cells, rng = CellVariations(Schema(age=Bounded(0, 1)), bins=50), np.random.default_rng(6)
+    varied = cells.vary(np.full((2000, 1), 25), 0.1, rng)[:, 0]
+    numbers = varied[varied < 50]
+    assert 1900 < len(numbers) < 2000
+    assert np.abs(numbers - 25).max() <= 5
+    again = cells.vary(np.full((2000, 1), 50), 0.1, rng)[:, 0]
+    assert sorted(set(again)) == list(range(50))
 
 
 # --- cost ------------------------------------------------------------------------------------------------------------
@@ -186,23 +244,45 @@ def test_what_is_drawn_again_is_repeated_or_varied_as_asked():
 
 
 def test_a_generator_of_ones_own_is_asked_for_draws_variations_and_rows_alone():
-    class Levels(LayoutVariations):
-        """Images of one grey."""
-
-        def draw(self, n, rng):
-            return rng.random(n)
-
-        def vary(self, candidates, degree, rng):
-            return np.clip(candidates + rng.normal(0, 0.2 * degree, len(candidates)), 0, 1)
-
-        def rows(self, candidates):
-            return np.repeat(candidates[:, None], 36, axis=1)
-
     images, labels = np.full((2000, 6, 6), 51), np.array(["dark"] * 2000)
     embedding = lambda rows: rows.mean(axis=1, keepdims=True)  # noqa: E731
     fitted = Evolve(Levels(GREY), embedding, epsilon=1.0, delta=1e-6, rounds=5, candidates=40)
     made, told = fitted.fit((images, labels), rng=1).sample(200, rng=2)
     assert abs(np.median(made[told == "dark"]) - 51) < 10
+
+
+def test_a_candidate_that_has_no_features_gets_no_vote_and_fails_no_fit():
+    """Known only after the charge: a failure would cost the budget."""
+
+    class FailingLater(Levels):
+        def rows(self, candidates):
+            return np.where(candidates > 0.5, np.nan, candidates)[:, None].repeat(36, axis=1)
+
+        def draw(self, n, rng):
+            return 0.5 * rng.random(n)
+
+    images, labels = np.full((500, 6, 6), 140), np.array(["dark"] * 500)
+    for embedding in (None, lambda rows: rows[:, :2] / (not np.isnan(rows).any())):
+        fitted = Evolve(FailingLater(GREY), embedding, epsilon=1.0, delta=1e-6, rounds=4, candidates=40)
+        population = fitted.fit((images, labels), rng=1).population_
+        assert (population.candidates > 0.5).any()
+        assert (population.votes[population.candidates > 0.5] == 0).all()
+
+
+def test_variations_that_are_longer_or_no_whole_numbers_are_kept_as_they_are():
+    class Growing(Levels):
+        def draw(self, n, rng):
+            return np.array(["a"] * n)
+
+        def vary(self, candidates, degree, rng):
+            return np.array([text + "b" for text in candidates])
+
+        def rows(self, candidates):
+            return super().rows(np.array([min(len(text) / 10, 1) for text in candidates]))
+
+    images, labels = np.full((500, 6, 6), 100), np.array(["dark"] * 500)
+    fitted = Evolve(Growing(GREY), epsilon=1.0, delta=1e-6, rounds=4, candidates=20).fit((images, labels), rng=1)
+    assert "abbb" in fitted.population_.candidates
 
 
 def test_progress_is_told_round_by_round():
@@ -211,10 +291,41 @@ def test_progress_is_told_round_by_round():
     Evolve(CellVariations(FACTS), **settings).fit(
         table(50), rng=1, progress=lambda share, stage: stages.append((share, stage))
     )
-    assert stages == [(0.0, "round 1 of 3"), (1 / 3, "round 2 of 3"), (2 / 3, "round 3 of 3")]
+    assert stages == [(0.0, "round 1 of 3"), (1 / 3, "round 2 of 3"), (2 / 3, "round 3 of 3"), (1.0, "done")]
 
 
 # --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def replaced(**methods):
+    """A generator of one's own in which something is wrong."""
+    return type("Wrong", (Levels,), {name: staticmethod(method) for name, method in methods.items()})(GREY)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"generator": replaced(draw=lambda n, rng: [0.5] * n)}, "draw must give an array"),
+        ({"generator": replaced(draw=lambda n, rng: rng.random(n - 1))}, "draw must give an array"),
+        ({"generator": replaced(vary=lambda candidates, degree, rng: candidates[:1])}, "vary must give"),
+        ({"generator": replaced(vary=lambda candidates, degree, rng: candidates * np.nan)}, "rows gives"),
+        ({"generator": replaced(rows=lambda candidates: np.zeros((len(candidates), 6, 6)))}, "36 numbers"),
+        ({"generator": replaced(rows=lambda candidates: np.zeros((len(candidates), 37)))}, "36 numbers"),
+        ({"generator": replaced(rows=lambda candidates: np.full((len(candidates), 36), 255))}, "from 0 to 1"),
+        ({"generator": replaced(rows=lambda candidates: np.zeros((3, 36)))}, "3 rows for 2 candidates"),
+        ({"generator": replaced(features=lambda rows: rows / 3)}, "no whole numbers"),
+        ({"embedding": lambda rows: rows - rows.mean(axis=0)}, "beside other rows"),
+        ({"embedding": lambda rows: rows[:, :3] + next(ASKED)}, "asked again"),
+    ],
+    ids=itertools.count(),
+)
+def test_a_generator_or_an_embedding_that_fails_is_refused_before_the_charge(settings, message):
+    book = dp.Ledger("sqlite://").open("images", epsilon=3.0, delta=1e-5)
+    asked = {"generator": Levels(GREY), "epsilon": 1.0, "delta": 1e-6, "rounds": 2, "candidates": 8} | settings
+    images, labels = np.full((20, 6, 6), 51), np.array(["dark", "light"] * 10)
+    with pytest.raises(ValueError, match=message):
+        charged(Evolve(**asked).operation(), (images, labels), book=book)
+    assert book.spent().epsilon == 0
 
 
 @pytest.mark.parametrize(
@@ -246,13 +357,22 @@ def test_what_is_publicly_wrong_is_refused_before_the_charge(settings, message):
     [
         (lambda: ImageVariations(np.zeros((3, 5, 5)), GREY), "public has shape"),
         (lambda: ImageVariations(np.full((3, 6, 6), np.nan), GREY), "no numbers"),
+        (lambda: ImageVariations(np.zeros((3, 4)), Images(shape=(4,))), "two dimensions"),
         (lambda: StrokeVariations(Images(shape=(6, 6, 3))), "two dimensions"),
         (lambda: StrokeVariations(GREY, strokes=0), "strokes is 0"),
         (lambda: TextVariations([], {}), "templates must be a list"),
         (lambda: TextVariations(["{who} sings."], {}), "words says nothing of 'who'"),
         (lambda: TextVariations(["x"], {"who": "Ann"}), "words"),
         (lambda: CellVariations(FACTS, bins=dp.synthesis.PrivateBins(4)), "PrivateBins"),
+        (lambda: CellVariations(Schema(a=Categories([0, 1])), target="a"), "no column beside the target"),
+        (lambda: TextVariations(["{who}", "{who:d}"], {"who": ["Ann"]}), "cannot be filled in"),
         (lambda: TextVariations(["x"], {}).prepare("one text"), "list or a column"),
+        (lambda: TextVariations(["x"], {}).prepare({"text": ["a"]}), "a dict"),
+        (lambda: TextVariations(["x"], {}).prepare(pd.DataFrame({"text": ["a"]})), "named columns"),
+        (lambda: TextVariations(["x"], {}).prepare(np.arange(3)), "holds numbers"),
+        (lambda: TextVariations(["x"], {}).prepare(np.array([["a"]])), "2 dimensions"),
+        (lambda: TextVariations(["x"], {}).prepare(("a", "b", "c")), "no labels are declared"),
+        (lambda: TextVariations(["x"], {}, labels=("a", "b")).prepare((["x"], np.array([["a"]]))), "2 dimensions"),
         (lambda: TextVariations(["x"], {}).prepare((["a"], ["b"])), "no labels are declared"),
         (lambda: TextVariations(["x"], {}, labels=("a", "b")).prepare(["a"]), "pair"),
     ],

@@ -28,6 +28,7 @@ __all__ = ["Evolve", "EvolveFit", "Population"]
 Floats = NDArray[np.float64]
 _COARSEST, _FINEST = 1.0, 0.1  # degrees of variation: of the first round, and of the last
 _START, _CHANGE = range(2)  # public streams
+_CHECKED = 100  # candidates that are looked at before the charge
 _MOST = 10**6  # candidates
 
 
@@ -101,7 +102,7 @@ class Evolve:
         return self.population_.sample(n, rng, degree=degree)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Population:
     """The last candidates, their classes, and how many votes each got, noise included; public."""
 
@@ -193,10 +194,32 @@ class _Evolution:
         self.asked, self.counter, self.streams, self.progress = asked, counter, streams, progress
         self.classes: Codes = np.sort(np.arange(asked.candidates) % asked.generator.classes)
         self.first = asked.generator.draw(asked.candidates, streams.public(_START).generator)
-        self.width = self._embed(asked.generator.rows(self.first[:1])).shape[1]
-        if asked.embedding is not None and not 0 < self.width <= WIDEST:
+        self.width: int | None = None
+        self._check(streams.public(_START).generator)
+
+    def _check(self, rng: np.random.Generator) -> None:
+        """Refuse a generator or an embedding, both public, that fails: after the charge it would cost the budget."""
+        generator, first = self.asked.generator, self.first
+        if not isinstance(first, np.ndarray) or len(first) != self.asked.candidates:
+            raise ValueError(f"draw must give an array with an entry for each of {self.asked.candidates} candidates.")
+        varied = np.asarray(generator.vary(first[:2], _COARSEST, rng))
+        if varied.shape != first[:2].shape:
+            raise ValueError("vary must give an array of the shape it is given: another candidate for each.")
+        for some in (varied, first[:_CHECKED]):
+            generator.check(rows := generator.rows(some))
+            if len(rows) != len(some):
+                raise ValueError(f"rows gives {len(rows)} rows for {len(some)} candidates, but must give one for each.")
+        features = self._embed(rows)
+        self.width = features.shape[1]
+        if self.asked.embedding is not None and not 0 < self.width <= WIDEST:
             raise ValueError(f"embedding gives {self.width} numbers, but must give 1 to {WIDEST}, and not fail.")
-        asked.generator.vary(self.first[:2], _COARSEST, streams.public(_START).generator)
+        if not (features == np.rint(features)).all():
+            raise ValueError("embedding (or features) fails on candidates, or gives no whole numbers for some.")
+        if not (self._embed(rows[:1]) == features[:1]).all():
+            raise ValueError(
+                "embedding (or features) says something else of a row beside other rows, or when it is asked again: a "
+                "record would move others' votes. Switch off dropout and batch normalisation (model.eval())."
+            )
 
     def run(self, rows: Any, codes: Codes) -> tuple[Candidates, Floats]:
         """The last candidates with their noisy votes."""
@@ -209,10 +232,13 @@ class _Evolution:
                 self.progress(turn / rounds, f"round {turn + 1} of {rounds}")
             own = self._embed(self.asked.generator.rows(candidates))
             exact = count_votes(features, codes, own, self.classes)
-            votes = self._above(np.asarray(self.counter.draw(exact, self.streams.noise(turn)), np.float64))
+            noisy = np.asarray(self.counter.draw(exact, self.streams.noise(turn)), np.float64)
+            votes = np.where(np.isfinite(own).all(axis=1), self._above(noisy), 0.0)
             if turn + 1 == rounds:
                 break
             candidates = self._next(candidates, votes, float(degrees[turn]), turn)
+        if self.progress is not None:
+            self.progress(1.0, "done")
         return candidates, votes
 
     def _above(self, noisy: Floats) -> Floats:
@@ -220,20 +246,18 @@ class _Evolution:
 
     def _next(self, candidates: Candidates, votes: Floats, degree: float, turn: int) -> Candidates:
         """As many of each class as before."""
-        rng, following = self.streams.public(_CHANGE, turn).generator, candidates.copy()
+        rng, following = self.streams.public(_CHANGE, turn).generator, list[Candidates]()
         for code in range(self.asked.generator.classes):
             own = np.flatnonzero(self.classes == code)
             drawn = own[_draw_by_weight(votes[own], len(own), rng)]
-            following[own] = _vary_repeated(self.asked.generator, candidates[drawn], drawn, degree, rng)
-        return following
+            following.append(_vary_repeated(self.asked.generator, candidates[drawn], drawn, degree, rng))
+        return np.concatenate(following)  # classes are in order
 
     def _embed(self, rows: Any) -> Features:
         if self.asked.embedding is None:
             return self.asked.generator.features(rows)
-        features, readable = embed_rows(self.asked.embedding, rows)
-        if not readable.all():
-            raise ValueError("embedding fails on candidates, or gives other numbers of entries for some.")
-        return features
+        features, readable = embed_rows(self.asked.embedding, rows, self.width)
+        return np.where(readable[:, None], features, np.nan)  # a candidate on which it fails gets no vote
 
     def _private_features(self, rows: Any) -> tuple[Features, NDArray[np.bool_]]:
         if self.asked.embedding is None:
@@ -255,6 +279,7 @@ def _vary_repeated(
     """Of equal neighbours the first stays, and each further one becomes a variation."""
     repeated = np.flatnonzero(np.diff(drawn, prepend=-1) == 0)
     if len(repeated):
-        chosen = chosen.copy()
-        chosen[repeated] = generator.vary(chosen[repeated], degree, rng)
+        varied = np.asarray(generator.vary(chosen[repeated], degree, rng))
+        chosen = chosen.astype(np.result_type(chosen, varied))  # a longer text must not be cut
+        chosen[repeated] = varied
     return chosen

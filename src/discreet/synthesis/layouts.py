@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from discreet.encoding.containers import UnreadColumn, kind_of
 from discreet.encoding.labels import Labels
 from discreet.errors import number, whole
+from discreet.mechanisms.records import quiet_doubles
 from discreet.random import Rng
 from discreet.release import Enforced
 from discreet.synthesis.domain import Domain
 from discreet.synthesis.frames import Kind, as_frame, kind_of_frame
 
-__all__ = ["Images", "RecordLayout", "Rows", "TableLayout", "learnt_width"]
+__all__ = ["Images", "RecordLayout", "Rows", "TableLayout", "learnt_width", "one_hot"]
 
 Rows = NDArray[np.float32]
 
@@ -70,6 +71,13 @@ class RecordLayout(Protocol):
     def values(self, rows: Rows, rng: Rng) -> Any:
         """Records of such rows."""
         ...
+
+
+def one_hot(cells: NDArray[Any], size: int) -> Rows:
+    """A group for each cell, with a one at it."""
+    group = np.zeros((len(cells), size), np.float32)
+    group[np.arange(len(cells)), cells] = 1.0
+    return group
 
 
 def learnt_width(layout: RecordLayout) -> int:
@@ -121,7 +129,7 @@ class TableLayout:
 
         def rows() -> Rows:
             codes = self.domain.codes(read())[self.order]
-            parts = [np.eye(size, dtype=np.float32)[code] for size, code in zip(self.groups, codes, strict=True)]
+            parts = [one_hot(code, size) for size, code in zip(self.groups, codes, strict=True)]
             return np.concatenate(parts, axis=1)
 
         return rows
@@ -204,7 +212,7 @@ class Images:
                 raise ValueError("labels must be an array with one label per image.")
             column = UnreadColumn(labels, kind_of(labels.dtype))
             Labels(self.labels).check(column)
-        return lambda: self._rows(np.asarray(images, np.float64), column)
+        return lambda: self._rows(quiet_doubles(np.asarray(images)), column)
 
     def _parts(self, data: Any) -> tuple[Any, Any]:
         if self.labels is None:
@@ -220,7 +228,7 @@ class Images:
         if labels is not None:
             codes = Labels(self.labels).codes(labels)
             keep &= codes >= 0
-            parts.append(np.eye(self.classes)[np.maximum(codes, 0)])
+            parts.append(one_hot(np.maximum(codes, 0), self.classes))
         return np.concatenate(parts, axis=1)[keep].astype(np.float32)
 
     def values(self, rows: Rows, rng: Rng) -> Any:

@@ -48,12 +48,14 @@ def embed_rows(embedding: Embedding, rows: Any, width: int | None = None) -> tup
 
 
 def nearest(features: Features, candidates: Features) -> NDArray[np.intp]:
-    """The candidate with the least squared Euclidean distance to each record.
+    """The candidate with the least squared Euclidean distance to each record; one with a NaN is as far as can be.
 
     >>> nearest(np.array([[0.0, 3.0], [2.0, 2.0]]), np.array([[0.0, 0.0], [2.0, 3.0], [2.0, 1.0]])).tolist()
     [1, 1]
     """
-    norms = (candidates * candidates).sum(axis=1)
+    readable = np.isfinite(candidates).all(axis=1)
+    candidates = np.where(readable[:, None], candidates, 0.0)
+    norms = np.where(readable, (candidates * candidates).sum(axis=1), np.inf)
     blocks = range(0, len(features), _BLOCK)
     places = [(norms - 2 * (features[at : at + _BLOCK] @ candidates.T)).argmin(axis=1) for at in blocks]
     return np.concatenate([np.zeros(0, np.intp), *places])

@@ -17,13 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.random import Rng
-from discreet.synthesis.layouts import RecordLayout
+from discreet.synthesis.layouts import RecordLayout, one_hot
 from discreet.synthesis.nearest import Features, whole_features
 
 __all__ = ["Candidates", "Codes", "LayoutVariations", "Variations"]
 
 Candidates = NDArray[Any]  # whatever the generator makes, one entry each
 Codes = NDArray[np.int64]
+
+_ROUNDING = 1e-3  # of an entry: far less than a level of a pixel
 
 
 class Variations(ABC):
@@ -55,6 +57,9 @@ class Variations(ABC):
     def values(self, candidates: Candidates, codes: Codes, rng: Rng) -> Any:
         """The candidates as records."""
 
+    def check(self, rows: Any) -> None:  # noqa: B027  (a generator may have nothing to refuse)
+        """Refuse rows of candidates that no record could have, before a record is read."""
+
     def for_container(self, data: Any) -> Self:
         """The generator that writes records in the container they came in."""
         return self
@@ -74,8 +79,7 @@ class LayoutVariations(Variations):
 
     def prepare(self, data: Any) -> Callable[[], tuple[Any, Codes]]:
         """As the layout reads; a class is the last group."""
-        read = self.layout.prepare(data)
-        width = self.layout.numbers + sum(self.layout.groups) - self.layout.classes
+        read, width = self.layout.prepare(data), self._width
 
         def rows_and_codes() -> tuple[Any, Codes]:
             rows = read()
@@ -83,6 +87,18 @@ class LayoutVariations(Variations):
             return rows[:, :width], codes
 
         return rows_and_codes
+
+    @property
+    def _width(self) -> int:
+        return self.layout.numbers + sum(self.layout.groups) - self.layout.classes
+
+    def check(self, rows: Any) -> None:
+        """Rows have the layout's entries, from 0 to 1 but for rounding."""
+        given = np.asarray(rows, np.float64)
+        if given.shape[1:] != (self._width,) or not ((given > -_ROUNDING) & (given < 1 + _ROUNDING)).all():
+            raise ValueError(
+                f"rows gives shape {given.shape}, but must give {self._width} numbers from 0 to 1 for each candidate."
+            )
 
     def for_container(self, data: Any) -> Self:
         """With the layout for it."""
@@ -94,5 +110,5 @@ class LayoutVariations(Variations):
         """As the layout writes."""
         rows = np.asarray(self.rows(candidates), np.float32)
         if self.layout.classes:
-            rows = np.concatenate([rows, np.eye(self.layout.classes, dtype=np.float32)[codes]], axis=1)
+            rows = np.concatenate([rows, one_hot(codes, self.layout.classes)], axis=1)
         return self.layout.values(rows, rng)

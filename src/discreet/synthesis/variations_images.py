@@ -31,6 +31,8 @@ class ImageVariations(LayoutVariations):
 
     def __init__(self, public: Any, facts: Images) -> None:
         super().__init__(facts)
+        if len(facts.shape) not in (2, 3):
+            raise ValueError(f"The images have shape {tuple(facts.shape)}, but must have two dimensions, or three.")
         pixels = np.asarray(public, np.float64)
         if pixels.ndim != len(facts.shape) + 1 or pixels.shape[1:] != tuple(facts.shape) or not len(pixels):
             raise ValueError(f"public has shape {pixels.shape}, but must be images of shape {tuple(facts.shape)}.")

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.encoding.containers import UnreadColumn, kind_of
 from discreet.encoding.labels import Labels
-from discreet.mechanisms.records import entries
+from discreet.mechanisms.records import check_line, element_type, entries
 from discreet.random import Rng
 from discreet.synthesis.nearest import Features
 from discreet.synthesis.variations import Candidates, Codes, Variations
@@ -20,6 +20,7 @@ __all__ = ["TextVariations"]
 
 _WIDTH = 512  # features: remainders of the checksums of three letters each
 _MOST = 255  # times that three letters are counted
+_LONGEST = 10_000  # letters of a text that are read: one endless text must not hold up a fit
 
 
 class TextVariations(Variations):
@@ -47,6 +48,11 @@ class TextVariations(Variations):
         self.templates, self.words = tuple(templates), {name: tuple(each) for name, each in words.items()}
         self.labels, self.classes = labels, 1 if labels is None else len(labels)
         self._sizes = len(self.templates), *(len(each) for each in self.words.values())
+        for place, template in enumerate(self.templates):
+            try:
+                self.texts(np.array([[place, *(0 for _ in self.words)]]))
+            except Exception as error:
+                raise ValueError(f"The template {template!r} cannot be filled in: {error!r}.") from error
 
     def texts(self, candidates: Candidates) -> list[str]:
         """The candidates as they read."""
@@ -78,14 +84,18 @@ class TextVariations(Variations):
 
     def prepare(self, data: Any) -> Callable[[], tuple[Any, Codes]]:
         """Refuse a pair where no labels are declared, and the reverse; read nothing."""
-        if (self.labels is not None) != (isinstance(data, tuple) and len(data) == 2):
+        if (self.labels is not None) != isinstance(data, tuple) or (self.labels is not None and len(data) != 2):
             expected = "texts, since no labels are declared" if self.labels is None else "the pair (texts, labels)"
             raise ValueError(f"data must be {expected}.")
         texts, labels = data if isinstance(data, tuple) else (data, None)
         if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__"):
             raise ValueError(f"data is {type(texts).__name__}, but must be a list or a column of texts.")
+        check_line(texts, "data")
+        if (element := element_type(texts)) is not None and kind_of(element) not in ("text", "objects"):
+            raise ValueError(f"data holds {kind_of(element)}, but must be a list or a column of texts.")
         column = None
-        if labels is not None:
+        if self.labels is not None:
+            check_line(labels, "labels")
             if len(labels) != len(texts):
                 raise ValueError("labels must be as many as the texts.")
             column = UnreadColumn(labels, kind_of(getattr(labels, "dtype", np.dtype(object))))
@@ -94,7 +104,7 @@ class TextVariations(Variations):
         def rows_and_codes() -> tuple[Any, Codes]:
             read = list(entries(texts))
             codes = np.zeros(len(read), np.int64) if column is None else Labels(self.labels).codes(column)
-            keep = np.array([isinstance(each, str) for each in read], bool) & (codes >= 0)
+            keep = np.array([issubclass(type(each), str) for each in read], bool) & (codes >= 0)
             return _letters([read[place] for place in np.flatnonzero(keep)]), codes[keep]
 
         return rows_and_codes
@@ -112,7 +122,7 @@ def _slots(template: str) -> list[str]:
 def _letters(texts: Sequence[str]) -> Any:
     counts = np.zeros((len(texts), _WIDTH), np.uint8)
     for row, text in zip(counts, texts, strict=True):
-        letters = f"  {text.casefold()} ".encode("utf-8", "replace")
+        letters = f"  {str.casefold(text)[:_LONGEST]} ".encode("utf-8", "replace")  # str's own: a subclass may fail
         for at in range(len(letters) - 2):
             place = crc32(letters[at : at + 3]) % _WIDTH
             row[place] = min(int(row[place]) + 1, _MOST)
