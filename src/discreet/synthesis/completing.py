@@ -51,12 +51,12 @@ def complete_codes(
     [[0, 1, 1], [0, 1, 1]]
     """
     cliques = [_Clique(tree, tables, place, frozenset(known)) for place in range(len(tree.cliques))]
-    found, told = np.array(codes), dict(factors or {})
+    completed, beside = np.array(codes), dict(factors or {})
     step = max(_ENTRIES // sum(clique.width for clique in cliques), 1)
-    for start in range(0, found.shape[1], step):
+    for start in range(0, completed.shape[1], step):
         part = slice(start, start + step)
-        _complete(tree, cliques, found[:, part], {i: factor[part] for i, factor in told.items()}, rng)
-    return found
+        _complete(tree, cliques, completed[:, part], {i: factor[part] for i, factor in beside.items()}, rng)
+    return completed
 
 
 class _Clique:
@@ -108,7 +108,7 @@ def _complete(
         if clique.shared:
             axes = tuple(1 + clique.free.index(i) for i in clique.new)
             messages[place] = _scale_message(weights[place].sum(axis=axes))
-    for place, table in weights.items().__reversed__():
+    for place, table in reversed(weights.items()):
         clique = cliques[place]
         if clique.new:
             _draw(clique, table, codes, rng)

@@ -53,8 +53,8 @@ class LinkedModel:
         tables = model.tables
         if where:
             tables, within = model.condition_on(where)
-        rows = round(float(tables[0].sum())) if n is None else n
-        roots = draw_codes(model.tree, tables, whole("n", rows, high=most_rows(len(model.tree.sizes))), source)
+        rows = whole("n", round(float(tables[0].sum())) if n is None else n, high=most_rows(len(model.tree.sizes)))
+        roots = draw_codes(model.tree, tables, rows, source)
         owners, codes, moments = self._draw_children(roots, source)
         parents = model.domain.values(roots, source, within)
         del parents[model.domain.names[-1]]

@@ -123,8 +123,9 @@ class LinkedPlan:
 
     @property
     def measured_columns(self) -> int:
-        """How many columns of numbers of children have their shape measured."""
-        return len(self.children.columns_to_measure) + (self.gap is not None and bool(self.gap.columns_to_measure))
+        """How many columns of numbers of children have their shape measured; gaps only where a child can follow one."""
+        has_gaps = self.gap is not None and self.most >= _LEAST_LATER and bool(self.gap.columns_to_measure)
+        return len(self.children.columns_to_measure) + has_gaps
 
     @property
     def values_share(self) -> float:

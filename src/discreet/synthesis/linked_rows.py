@@ -10,7 +10,8 @@ private data                meaning
 a key twice among parents   the first row counts, as of every unit
 a missing key               all missing ones are one key
 a child without its parent  counts nowhere
-a child that counts nowhere (an unlisted category, a structural zero): left out before children are counted
+an unlisted category        the child is left out before children are counted
+a structural zero           the child is left out of those that count
 a parent that counts        none of the root's rows counts
 nowhere
 ==========================  ===========================================================================================

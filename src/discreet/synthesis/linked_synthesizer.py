@@ -191,10 +191,10 @@ class LinkedFit:
         readers = [self._encoder(plan.parents, plan.parents.names[:-1]), self._encoder(plan.children)]
         facts = [encoder.facts_of(table) for encoder, table in zip(readers, data, strict=True)]
         read_parents, read_children = (e.prepare_every_row(table) for e, table in zip(readers, data, strict=True))
-        told = [encoder.unit_kind(table) for encoder, table in zip(readers, data, strict=True)]
-        if None not in told and told[0] != told[1]:
+        parent_kind, child_kind = (encoder.unit_kind(table) for encoder, table in zip(readers, data, strict=True))
+        if None not in (parent_kind, child_kind) and parent_kind != child_kind:
             raise ValueError(
-                f"Column {self.key!r} holds {told[0]} among the parents and {told[1]} among the children: cast one."
+                f"Column {self.key!r} holds {parent_kind} among the parents, {child_kind} among the children: cast one."
             )
         kinds, plan = [kind_of_frame(table) for table in data], plan.with_whole(facts[0][1], facts[1][1])
 
@@ -207,9 +207,9 @@ class LinkedFit:
                     listed &= children.codes(name) >= 0
             rows: LinkedRows = link_rows(parents, parent_keys, children, child_keys, listed, order, plan.most)
             fitted = learn_links(plan, rows, streams, rake_tables, self.progress)
-            said, (parent_order, child_order) = self._statement(streams.reproducible), (order for order, _ in facts)
+            statement, (parent_order, child_order) = self._statement(streams.reproducible), (each for each, _ in facts)
             model = LinkedModel(
-                Model(fitted.parents, fitted.roots.tree, fitted.roots.tables, kinds[0], said, parent_order),
+                Model(fitted.parents, fitted.roots.tree, fitted.roots.tables, kinds[0], statement, parent_order),
                 fitted.children,
                 fitted.first,
                 fitted.later,
@@ -217,7 +217,7 @@ class LinkedFit:
                 self.key,
                 kinds[1],
                 child_order,
-                said,
+                statement,
             )
             return Release(model, self.event, reproducible=streams.reproducible, label=self.label, unit=self.unit)
 
