@@ -206,7 +206,7 @@ class Says:
         (Says(lambda data, rng: object()), "neither numbers of one shape"),
         (Says(lambda data, rng: [data, math.nan]), "not a finite number"),
         (Says(lambda data, rng: data, events.NonPrivate()), "No epsilon is claimed"),
-        (Says(lambda data, rng: data, events.PureDP(epsilon=8.0)), "cannot refute 8"),
+        (Says(lambda data, rng: data, events.PureDP(epsilon=8.0)), "cannot refute a claim of 8"),
     ],
     ids=range(7),
 )

@@ -153,7 +153,7 @@ def test_history_says_what_each_charge_would_cost_by_itself(url: str) -> None:
     ]
     assert [alone[seq] for seq in sorted(alone)] == [None, tight[0], None, pytest.approx(0.5, abs=1e-5), tight[1]]
     said = run("history", "census", "-l", url).output
-    assert "of one that was charged by hand, what its event costs by itself" in said
+    assert "for one that was charged by hand, it is what its event costs alone" in said
     assert "often less than the sum of what was asked" in said
 
 

@@ -448,7 +448,7 @@ def test_a_source_that_changed_needs_the_owners_word(tmp_path: Path, memory: Des
     for _ in range(2):
         with pytest.raises(DiscreetError, match="is not the one that book 'visits' was bound to"):
             bind_sources(state, configuration, contents, other)
-    with pytest.raises(ValueError, match="needs its reason"):
+    with pytest.raises(ValueError, match="must give a reason"):
         same_population(state, "visits", "olga", " ")
     same_population(state, "visits", "olga", "a column was renamed")
     bind_sources(state, configuration, contents, other)

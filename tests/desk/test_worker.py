@@ -195,6 +195,33 @@ def test_a_source_that_changed_is_not_read_by_the_next_worker(monkeypatch: pytes
     assert len(asked) == 1
 
 
+def test_a_job_that_nobody_waits_for_any_more_ends_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken back before a worker took it up, it is not asked; taken back afterwards, its outcome is nobody's."""
+    from discreet.desk import workers
+
+    start = {"ready": {"visits": {}}, "places": {"visits": None}, "schemas": {"visits": {"columns": {}}}}
+    asked = []
+
+    def answer(self: workers._Worker, job: Job) -> dict[str, object]:
+        asked.append(job)
+        assert not job.outcome.cancel(), "too late: the worker is at it"
+        return {"answered": True}
+
+    monkeypatch.setattr(workers._Worker, "start", lambda self: start)
+    monkeypatch.setattr(workers._Worker, "is_alive", lambda self: True)
+    monkeypatch.setattr(workers._Worker, "kill", lambda self: None)
+    monkeypatch.setattr(workers._Worker, "ask", answer)
+    one = Workers(1, {}, 1.0)
+    gone, wanted = Job({}, lambda asked: True, 1.0), Job({}, lambda asked: True, 1.0)
+    assert gone.outcome.cancel()
+    for job in (gone, wanted):
+        job.done.set()
+        one.put(job)
+    assert wanted.outcome.result(PATIENCE) == {"answered": True}
+    one.close()
+    assert asked == [wanted]
+
+
 def test_a_late_answer_is_withheld_and_its_worker_ended(desk: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """A deadline that has passed when the worker is told to read."""
     from discreet.desk import workers

@@ -43,7 +43,7 @@ def test_every_picture_is_made_by_a_command():
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*.py"))
     made = {"frontier", *re.findall(r"figure\(\s*\"([\w-]+)\"", sources), *re.findall(r"([\w-]+)\.png", sources)}
     made |= {f"course-{name}" for name in re.findall(r"draw\(\s*\"(\w+)\"", sources)}
-    made |= {f"pate-digits-{epsilon}" for epsilon in (1, 10)}
+    made |= {f"pate-digits-{epsilon}" for epsilon in (1, 10)} | {"evolution-digits-1"}
     made |= {f"desk-{name}" for name in re.findall(r"\(\"\w+\", \"([\w-]+)\", \"/", sources)}
     pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     made |= set(re.findall(r"python -m benchmarks\.[^`]* docs/images/(\w+)\.png`", pages))

@@ -320,7 +320,7 @@ def test_the_report_says_who_raised_what_and_whether_it_was_promised(ledger: Led
         html = made.html()
         assert "a &lt;second&gt; wave" in html
         assert ("these raises were decided after answers had been seen" in html) == (name == "free")
-        assert ("the ceiling holds, and was promised in advance" in html) == (name == "bound")
+        assert ("The ceiling was promised in advance" in html) == (name == "bound")
         assert ("no ceiling was declared" in made.facts["assumptions"][-1]) == (name == "free")
 
 

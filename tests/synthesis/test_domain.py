@@ -95,7 +95,7 @@ def test_private_bins_follow_the_weight():
         ({"structural_zeros": {("sex",): [("f",), ("m",)]}}, "nothing possible"),
         ({"structural_zeros": {("sex", "role"): [("f",)]}}, "another length"),
         ({"structural_zeros": {("sex", "zip"): []}}, "not among the columns"),
-        ({"dependencies": {"role": ("sex", {"f": "wife"})}}, "says no 'role'"),
+        ({"dependencies": {"role": ("sex", {"f": "wife"})}}, "has no value of 'role'"),
         ({"dependencies": {"role": ("age", {})}}, "must be modelled Categories"),
         ({"dependencies": {"role": ("sex", {"f": "wife", "m": "duke"})}}, "no category of 'role'"),
     ],

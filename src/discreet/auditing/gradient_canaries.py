@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import random
-from discreet.adjacency import Adjacency
+from discreet.adjacency import changed_records
 from discreet.auditing.clip_probe import ClipProbe
 from discreet.auditing.evidence import Lags, NoiseOfBlocks, Repeats, SmallerNoise, WeightNoise
 from discreet.auditing.reading import CannotJudge, Scores
@@ -47,7 +47,7 @@ from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients.uses import Use
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Correlated
-from discreet.training.observer import Observation, Observer
+from discreet.training.noise.observer import Observation, Observer
 from discreet.training.plan import Plan
 from discreet.training.sampling import FixedSize, Sampler, Shuffled
 
@@ -122,7 +122,7 @@ class Watched(PaidOnce, Observation):
         plan, count = self.plan, self.canaries
         coins = random.Streams(self._root).public(0).words(count) >> np.uint64(63) == 1
         self.inside: NDArray[np.bool_] = coins
-        signed = plan.adjacency is Adjacency.REPLACE
+        signed = changed_records(plan.adjacency) == 2
         self._signs = torch.from_numpy(np.where(coins, 1.0, -1.0 if signed else 0.0))
         self._released: list[Any] = []  # along canaries, in clip norms
         self._weights: list[Any] = []  # entries of the gradient, in clip norms; where a matrix is claimed, of all steps

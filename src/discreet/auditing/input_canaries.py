@@ -33,6 +33,7 @@ __all__ = ["InputCanaries"]
 class InputCanaries:
     """Made-up records, about half of which are put among the private ones of a loader.
 
+    >>> import torch
     >>> records = [(torch.full((3,), float(i)), torch.tensor(1)) for i in range(40)]
     >>> canaries = InputCanaries(records, rng=1)
     >>> import torch

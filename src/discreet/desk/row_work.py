@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
+from discreet.errors import choice
 from discreet.tables.choices import AsNumber
 from discreet.tables.conditions import Condition
 from discreet.tables.nodes import Binary, Clip, Column, Function, Node, Number
@@ -23,6 +24,7 @@ from discreet.tables.texts import Contains, Length, Like
 __all__ = ["refuse_long_work", "row_work"]
 
 TEXT = 1_000  # characters that a text of the data is taken to have: a longer one takes longer in proportion
+_SIZES = {"text": TEXT, "number": 1, "integer": 1}
 _NUMBERS = (Condition, AsNumber, Binary, Clip, Function, Length, Number)  # what comes out is a number or a truth value
 MOST_WORK = 10_000_000  # characters that one row makes an engine look at: some hundredths of a second
 
@@ -38,7 +40,7 @@ def refuse_long_work(rows: GroupedRows) -> None:
 
 def row_work(rows: GroupedRows) -> int:
     """Characters that are looked at for one row, at most."""
-    sizes = {name: TEXT if kind == "text" else 1 for name, kind in rows.source.kinds.items()}
+    sizes = {name: choice("kind", kind, _SIZES) for name, kind in rows.source.kinds.items()}
     work = 0
     for name, expression in rows.derived.items():
         sizes[name] = _size(expression.node, sizes)
@@ -62,9 +64,7 @@ def _own_characters(node: Node) -> int:
 
 
 def _work(node: Node, sizes: Mapping[str, int]) -> int:
-    match node:
-        case Like(inner=inner, pattern=part) | Contains(inner=inner, part=part):
-            own = len(part) * _size(inner, sizes)
-        case _:
-            own = _own_characters(node) + sum(_size(child, sizes) for child in node.children())
+    own = _own_characters(node) + sum(_size(child, sizes) for child in node.children())
+    if isinstance(node, (Like, Contains)):  # the pattern may be tried at every character
+        own = len(node.pattern if isinstance(node, Like) else node.part) * _size(node.inner, sizes)
     return 1 + own + sum(_work(child, sizes) for child in node.children())

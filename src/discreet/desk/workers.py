@@ -93,6 +93,8 @@ class Workers:
             self._starts.put(error)
             return
         while (job := self._jobs.get()) is not None:
+            if not job.outcome.set_running_or_notify_cancel():  # nobody waits for it any more, and nothing was charged
+                continue
             try:
                 if not worker.is_alive():
                     self.restarts += 1

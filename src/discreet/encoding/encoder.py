@@ -166,7 +166,7 @@ class Encoder:
         """What a container's type says of its units: "numbers" or "text"; none where it says neither."""
         assert self.unit is not None, "who asks has a unit"
         if not isinstance(data, Mapping) and not (source := self._open(data)).pandas:
-            return "text" if source.kinds[self.unit] == "text" else "numbers"
+            return choice("kind", source.kinds[self.unit], {"text": "text", "number": "numbers", "integer": "numbers"})
         kind = element_type(data[self.unit])
         return kind_of(kind) if kind is not None and kind_of(kind) in ("numbers", "text") else None
 

@@ -116,6 +116,10 @@ class AverageEffect(MeanTest):
         return np.asarray([[*triple, exact_sum(place[place >= 0]) / Fraction(1 << BITS) * _WEIGHT]], object)
 
     @property
+    def _origin(self) -> float:
+        return self.record_bounds[0]
+
+    @property
     def _beyond(self) -> float:
         """Up to where what is cut off counts."""
         return max(self._reach, math.nextafter(self.record_bounds[1], math.inf))

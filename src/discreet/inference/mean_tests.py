@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,9 +36,9 @@ class MeanTest(GroupMeans):
         return self._against((self.null - self._origin) / self.width, np.ones(1), self.design.triples(noisy))
 
     @property
+    @abstractmethod
     def _origin(self) -> float:
         """What the contrast is worth where all records are at the lower bound."""
-        return self.record_bounds[0]
 
     @property
     def _possible(self) -> Bounds:

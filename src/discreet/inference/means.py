@@ -59,6 +59,10 @@ class OneSample(MeanTest):
         return MeanTotals(self.n)
 
     @property
+    def _origin(self) -> float:
+        return self.record_bounds[0]
+
+    @property
     def _expected(self) -> int | None:
         return self.n_expected if self.n is None else self.n
 

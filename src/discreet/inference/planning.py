@@ -64,10 +64,9 @@ def sample_size(
 ) -> int:
     """The number of records with which ``test`` sees ``effect`` with probability ``power``, to about 2 in 100.
 
-        >>> from discreet.inference.means import OneSample
-    from discreet.inference.proportions import Proportion
-        >>> sample_size(Proportion(n=1, null=0.5, adjacency="replace", epsilon=1.0), effect=0.05)
-        792
+    >>> from discreet.inference.proportions import Proportion
+    >>> sample_size(Proportion(n=1, null=0.5, adjacency="replace", epsilon=1.0), effect=0.05)
+    792
     """
     seen = _power_of(power, alpha, effect, sd, runs)
     low, high = 0, 16
@@ -93,11 +92,10 @@ def epsilon_needed(
 ) -> float:
     """The epsilon with which ``test`` sees ``effect`` in n records with probability ``power``, to about 2 in 100.
 
-        >>> from discreet.inference.means import OneSample
-    from discreet.inference.proportions import Proportion
-        >>> test = Proportion(n=1000, null=0.5, adjacency="replace", epsilon=1.0)
-        >>> round(epsilon_needed(test, n=1000, effect=0.05), 2)
-        0.17
+    >>> from discreet.inference.proportions import Proportion
+    >>> test = Proportion(n=1000, null=0.5, adjacency="replace", epsilon=1.0)
+    >>> round(epsilon_needed(test, n=1000, effect=0.05), 2)
+    0.17
     """
     if test.epsilon is None:
         raise ValueError("The test is asked for by rho, but epsilon is what is looked for: make it with epsilon=.")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from discreet.errors import choice
 from discreet.tables.aggregates import Aggregate
 from discreet.tables.conditions import Compare, IsIn, Logic
 from discreet.tables.expressions import Expression, columns
@@ -20,6 +21,7 @@ from discreet.tables.query import TableQuery
 __all__ = ["canonical_form"]
 
 _MIRRORED = {">": "<", ">=": "<="}
+_TURNED = {**_MIRRORED, "==": "=="}
 
 
 def canonical_form(query: TableQuery) -> str:
@@ -87,7 +89,7 @@ def _sorted(node: Node) -> Node:
     if isinstance(node, Compare) and (
         node.sign in _MIRRORED or (node.sign == "==" and repr(node.left) > repr(node.right))
     ):
-        node = Compare(_MIRRORED.get(node.sign, node.sign), node.right, node.left)
+        node = Compare(choice("sign", node.sign, _TURNED), node.right, node.left)
     changed: dict[str, Any] = {}
     for field in fields(node):  # type: ignore[arg-type]
         value = getattr(node, field.name)

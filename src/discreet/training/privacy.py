@@ -9,7 +9,7 @@ from discreet import accounting
 from discreet.errors import extra
 from discreet.events import Event
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.observer import Observation
+from discreet.training.noise.observer import Observation
 from discreet.training.plan import Plan
 from discreet.training.run import Run
 

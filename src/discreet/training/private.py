@@ -27,7 +27,7 @@ from discreet.training.loader import PrivateLoader, checked
 from discreet.training.memory import keep_freed_memory
 from discreet.training.noise import Noise
 from discreet.training.noise.comparison import Auto
-from discreet.training.observer import Observer, checked_observer
+from discreet.training.noise.observer import Observer, checked_observer
 from discreet.training.optimisers import admission
 from discreet.training.optimisers.hooks import OptimizerHooks
 from discreet.training.optimisers.marks import mark_of

@@ -30,7 +30,7 @@ from discreet.training.gradients.scaling import Scales
 from discreet.training.gradients.units import Owners
 from discreet.training.noise.base import Gaussians, Step, shown
 from discreet.training.noise.independent import gaussian
-from discreet.training.observer import Observation, canary_sum
+from discreet.training.noise.observer import Observation, canary_sum
 from discreet.training.plan import Plan
 from discreet.training.sampling import Indices
 from discreet.training.verification.verification import StepVerification

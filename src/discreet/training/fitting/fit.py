@@ -19,7 +19,7 @@ from discreet.training.fitting.losses import Criterion, cross_entropy, loss_of
 from discreet.training.fitting.progress import Progress
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader
-from discreet.training.observer import Observer
+from discreet.training.noise.observer import Observer
 from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
 from discreet.training.private import count_canaries, prepare, rehearse_step, start, what_is_verified_in_part

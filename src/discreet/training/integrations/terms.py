@@ -25,7 +25,7 @@ from discreet.training.distributed import Ranks, SharedStreams
 from discreet.training.fitting.fit import quietly
 from discreet.training.gradients import Reduction
 from discreet.training.loader import PrivateLoader, checked
-from discreet.training.observer import Observer
+from discreet.training.noise.observer import Observer
 from discreet.training.planning import plan_for
 from discreet.training.privacy import Privacy
 from discreet.training.private import count_canaries, prepare, start
