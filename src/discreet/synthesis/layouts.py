@@ -224,7 +224,8 @@ class Images:
     def _rows(self, images: NDArray[np.float64], labels: UnreadColumn | None) -> Rows:
         low, high = self.bounds
         pixels = (np.clip(images.reshape(len(images), self.numbers), low, high) - low) / (high - low)
-        keep, parts = np.isfinite(pixels).all(axis=1), [pixels]
+        keep = np.isfinite(pixels).all(axis=1)
+        parts: list[NDArray[Any]] = [pixels]
         if labels is not None:
             codes = Labels(self.labels).codes(labels)
             keep &= codes >= 0

@@ -53,7 +53,7 @@ def nearest(features: Features, candidates: Features) -> NDArray[np.intp]:
     >>> nearest(np.array([[0.0, 3.0], [2.0, 2.0]]), np.array([[0.0, 0.0], [2.0, 3.0], [2.0, 1.0]])).tolist()
     [1, 1]
     """
-    readable = np.isfinite(candidates).all(axis=1)
+    readable = np.asarray(np.isfinite(candidates).all(axis=1))
     candidates = np.where(readable[:, None], candidates, 0.0)
     norms = np.where(readable, (candidates * candidates).sum(axis=1), np.inf)
     blocks = range(0, len(features), _BLOCK)
