@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 import discreet as dp
 from discreet import events as ev
-from discreet.accounting import gdp
+from discreet.accounting import gdp, guarantees
 from discreet.accounting.conversion import rdp_to_delta, rdp_to_epsilon
 from discreet.accounting.rdp import rdp_curve
 from discreet.accounting.sums import pure_epsilon
@@ -48,6 +48,17 @@ def test_the_curve_of_approximate_dp_is_its_two_lines(delta):
         exact = max(0.0, 1 - delta - math.e * fpr, (1 - delta - fpr) / math.e)
         assert curve.tradeoff(fpr) == pytest.approx(exact, abs=1e-6)
         assert curve.tradeoff(fpr) <= exact + 1e-12
+
+
+def test_a_profile_at_rest_from_the_smallest_epsilon_on_takes_few_questions(monkeypatch):
+    """Halving towards zero would end at the smallest float, a thousand questions on."""
+    asked, delta = [], guarantees.Tightest.delta
+    monkeypatch.setattr(
+        guarantees.Tightest, "delta", lambda self, epsilon: asked.append(epsilon) or delta(self, epsilon)
+    )
+    curve = dp.guarantee(ev.ApproxDP(epsilon=5e-324, delta=2e-6))
+    assert curve.tpr_at(0.0) == pytest.approx(2e-6, rel=1e-6)
+    assert len(asked) < 200
 
 
 def test_no_privacy_and_perfect_privacy_are_the_ends():

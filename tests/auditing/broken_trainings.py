@@ -16,7 +16,6 @@ from discreet.random import Streams, seeded
 from discreet.training import make_private
 from discreet.training.errors import PrivateTrainingError
 from discreet.training.gradients.claims import Subscriber
-from discreet.training.gradients.uses import Use
 from discreet.training.noise import LambdaCGD, lambda_cgd
 from discreet.training.noise import base as noise_base
 from discreet.training.sampling import BallsInBins, poisson
@@ -93,18 +92,6 @@ def noise_once() -> tuple[Any, str]:
         return train()
 
 
-def a_layer_unclipped() -> tuple[Any, str]:
-    """The norm of one layer is left out."""
-    honest = Use.squared_norms
-
-    def without(self: Use) -> Any:
-        squares = honest(self)
-        return squares * 0 if tuple(self.target.shape) == (2, 16) else squares
-
-    with patch.object(Use, "squared_norms", without):  # a loop that is verified finds it by itself
-        return train(verified=False)
-
-
 def noise_of_two_ranks() -> tuple[Any, str]:
     """Two ranks put the same noise on their halves of a vector."""
     honest = noise_base.Gaussians.add
@@ -160,11 +147,10 @@ def a_resume_that_repeats() -> tuple[Any, str]:
         return train(start=state)
 
 
-NINE: dict[str, Callable[[], tuple[Any, str]]] = {
+EIGHT: dict[str, Callable[[], tuple[Any, str]]] = {
     "no noise": no_noise,
     "half the noise": half_noise,
     "noise drawn once": noise_once,
-    "a layer that is not clipped": a_layer_unclipped,
     "noise shared by two ranks": noise_of_two_ranks,
     "twice the rate": twice_the_rate,
     "a record in two bins": two_bins,

@@ -24,6 +24,7 @@ from discreet.errors import extra
 __all__ = ["TradeOff"]
 
 _LINES = 48
+_NEAR_ZERO = 1e-12  # an epsilon as good as zero: a profile may be at rest from the smallest positive number on
 _DELTAS = [0.0, *np.geomspace(1e-12, 0.1, _LINES // 2).tolist(), *np.linspace(0.1, 1, _LINES // 2)[1:].tolist()]
 
 
@@ -104,7 +105,7 @@ def _reach(account: Account, start: float) -> float:
     rest = min(deltas) * (1 + 1e-9)
     last = next(i for i, delta in enumerate(deltas) if delta <= rest)
     low, high = points[last - 1] if last else 0.0, points[last]
-    while high - low > 1e-8 * high:
+    while high - low > max(1e-8 * high, _NEAR_ZERO):
         middle = (low + high) / 2
         low, high = (low, middle) if account.delta(middle) <= rest else (middle, high)
     return high

@@ -11,10 +11,9 @@ for draws a, coins b, the noise multipliers z and the claimed matrix C; :math:`g
 bounds from that. Where neighbours replace a record, the coin is a sign, and moves the sum by two.
 
 What these coordinates do not show is asked of the weights themselves: entries of every tensor must have at least the
-claimed noise, and now and then a made-up record of an enormous gradient in one layer goes through the clipping of the
-batch and must not be seen in the sum (``clip_probe``); its clipped part, which is known, is taken away again.
+claimed noise.
 
-Guarantee of real records: unchanged. Coins, canaries and made-up records are independent of records, and what is told
+Guarantee of real records: unchanged. Coins and canaries are independent of records, and what is told
 is a function of them, of releases and of the draws of canaries. These are independent of the draws of records where
 each record has coins of its own, and where batches are dealt without amplification the price holds for known places.
 Batches of a fixed size are refused: their canaries would tell how many records are in them, which the price takes as
@@ -26,7 +25,7 @@ Decision 502.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +34,6 @@ from numpy.typing import NDArray
 
 from discreet import random
 from discreet.adjacency import changed_records
-from discreet.auditing.clip_probe import ClipProbe
 from discreet.auditing.evidence import Lags, NoiseOfBlocks, Repeats, SmallerNoise, WeightNoise
 from discreet.auditing.reading import CannotJudge, Scores
 from discreet.auditing.run_audit import Observed, RunAudit, judge, refutes
@@ -44,7 +42,6 @@ from discreet.errors import extra, number, probability, whole
 from discreet.mechanisms.factorization.strategy import noise_matrix
 from discreet.sessions import PaidOnce, one_at_a_time
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.gradients.uses import Use
 from discreet.training.noise.base import Step
 from discreet.training.noise.correlated import Correlated
 from discreet.training.noise.observer import Observation, Observer
@@ -115,7 +112,6 @@ class Watched(PaidOnce, Observation):
         self.asked, self.plan, self.canaries, self._root = asked, plan, asked.canaries, root
         self._matrix = _matrix_of(plan)
         self._entries = _entries_of(parameters, random.Streams(root).public(1).generator)
-        self._probe = ClipProbe(parameters, plan, random.Streams(root).public(2).generator)
         self._begin()
 
     def _begin(self) -> None:
@@ -139,7 +135,6 @@ class Watched(PaidOnce, Observation):
             "blocks": NoiseOfBlocks(plan.steps),
             "turns": _turns_of(plan, count),
             "weights": WeightNoise(),
-            "clipping": self._probe,
         }
         self._product = self._energy = self._squares = 0.0
         self._scores, self._whitened = np.zeros(count), np.zeros(count)
@@ -155,15 +150,10 @@ class Watched(PaidOnce, Observation):
         signs[at] = self._signs[at].float()
         return signs
 
-    def made_up(self, step: int, uses: Sequence[Use], clip_norm: float) -> list[Use] | None:
-        """A record of an enormous gradient in one layer, now and then."""
-        return self._probe.made_up(step, uses, clip_norm)
-
     @one_at_a_time
     def observe(self, step: Step, drawn: NDArray[np.int64], released: Tensor, gradient: list[Tensor]) -> None:
         """Note a step, and from time to time judge."""
         unit = step.divisor / step.sensitivity
-        self._probe.read(gradient, step)
         self._whole &= step.number == len(self._numbers)
         self._released.append(released.float().cpu().numpy() * np.float32(unit))
         if self._entries:

@@ -47,7 +47,6 @@ SUSPICIONS: Mapping[str, str] = {
     "blocks": "noise came again within a step",
     "turns": "records are not drawn as claimed",
     "weights": "weights have less noise than claimed",
-    "clipping": "a gradient was added without being clipped",
 }
 """What each e-process speaks of."""
 

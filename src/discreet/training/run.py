@@ -245,8 +245,6 @@ class Run(PaidOnce):
         clip_norm = self.clip_norm * self.plan.clip_factor(step)
         with self._meeting(step, batch, clip_norm):
             refuse()
-            if self.observation is not None and batch.first:
-                self._add_made_up(step, clip_norm)
             self.clipped.add(batch.weights, clip_norm, batch.owners)
         if self._sharded:
             self._shards.end()
@@ -309,15 +307,6 @@ class Run(PaidOnce):
         assert self.observation is not None
         signs = self.observation.contributions(drawn)
         return canary_sum(signs if self.ranks.rank == 0 else signs.zero_(), self.plan.clipping, clip_norm, like)
-
-    def _add_made_up(self, step: int, clip_norm: float) -> None:
-        """Let an observer put a made-up record beside those of the batch."""
-        if self.ranks.count > 1 or self._sharded:
-            return  # each rank has uses of its own, and the record must be one
-        assert self.observation is not None
-        uses = self.observation.made_up(step, self.clipped.watch.uses, clip_norm)
-        if uses is not None:
-            self.clipped.add_made_up(uses, clip_norm)
 
     def _add_noise(self, step: Step, own: list[Tensor], draw: Callable[[], None]) -> None:
         """Let ``draw`` put the noise of a step on a sum, seen by record-and-replay where it listens."""

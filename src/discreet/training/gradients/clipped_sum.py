@@ -27,7 +27,7 @@ from discreet.training.gradients.contraction import Contraction, UsesOf
 from discreet.training.gradients.one_pass import in_one_pass
 from discreet.training.gradients.trace.watch import Watch
 from discreet.training.gradients.units import Owners, UnitInParts, by_unit
-from discreet.training.gradients.uses import Use, exactly
+from discreet.training.gradients.uses import exactly
 
 with extra("torch"):
     import torch
@@ -149,23 +149,6 @@ class ClippedSum:
                 return
             found, squares = self._in_parts.clipped(clip_norm)
             self._count(squares, ~torch.isfinite(squares), None, clip_norm)
-        if self.total is None:
-            self.total = found
-        else:
-            torch._foreach_add_(self.total, found)
-
-    def add_made_up(self, uses: list[Use], clip_norm: float) -> None:
-        """Clip and add one record that no pass brought: a canary of an audit, of which nothing else is noted."""
-        with torch.inference_mode(), exactly():
-            uses_of = self.contraction.of_parameters(uses)
-            squares = self.contraction.squares(uses_of, 1)
-            factors = [
-                self.clipping.factors(square, clip_norm * share)
-                for square, share in zip(squares, self.contraction.shares, strict=True)
-            ]
-        found = self.contraction.room()
-        with torch.inference_mode(), exactly():
-            self.contraction.contract(uses_of, factors, None, found, clip_norm)
         if self.total is None:
             self.total = found
         else:

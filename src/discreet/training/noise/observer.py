@@ -11,7 +11,7 @@ Training knows this protocol alone; ``discreet.auditing`` implements it. Decisio
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from discreet.errors import extra
 from discreet.training.gradients.clipping import Clipping
-from discreet.training.gradients.uses import Use
 from discreet.training.noise.base import Step
 from discreet.training.plan import Plan
 
@@ -51,10 +50,6 @@ class Observation(ABC):
     @abstractmethod
     def contributions(self, drawn: Drawn) -> Tensor:
         """What each of the canaries drawn adds to its coordinate, before it is clipped: a sign, or nothing."""
-
-    def made_up(self, step: int, uses: Sequence[Use], clip_norm: float) -> list[Use] | None:
-        """Uses of a made-up record, like some of these, to be clipped and added up with the batch; or none."""
-        return None
 
     @abstractmethod
     def observe(self, step: Step, drawn: Drawn, released: Tensor, gradient: list[Tensor]) -> None:
