@@ -15,7 +15,6 @@ from discreet.auditing import GradientCanaries
 from discreet.random import Streams, seeded
 from discreet.training import make_private
 from discreet.training.errors import PrivateTrainingError
-from discreet.training.gradients.claims import Subscriber
 from discreet.training.noise import LambdaCGD, lambda_cgd
 from discreet.training.noise import base as noise_base
 from discreet.training.sampling import BallsInBins, poisson
@@ -29,7 +28,6 @@ def train(
     audit: Any = None,
     start: Any = None,
     seed: int | None = None,
-    verified: bool = True,
     model: Any = None,
     records: int = RECORDS,
     batch_size: int = 40,
@@ -49,8 +47,6 @@ def train(
     if start is not None:
         optimizer.privacy.load_state_dict(*(start if isinstance(start, tuple) else (start,)))
     privacy = optimizer.privacy
-    if not verified:
-        privacy._run.clipped.subscribe(Subscriber())
     try:
         while privacy.remaining_steps and privacy.steps != steps:
             for x, y in loader:
