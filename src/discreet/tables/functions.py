@@ -48,6 +48,9 @@ def _whole_quotient(reader: Reader, node: exp.IntDiv) -> Node:
     """The quotient of integers; of doubles SQL's // divides as / does."""
     left, right = reader.node(node.this), reader.node(node.expression)
     decimal = any(part.is_number and not part.this.isdecimal() for part in node.find_all(exp.Literal))
+    # a double may hold whole numbers alone, and is divided as doubles are
+    decimal |= any(not part.is_type(*exp.DataType.INTEGER_TYPES) for part in node.find_all(exp.Cast))
+    decimal |= node.find(exp.Pow) is not None
     if decimal or not (reader.is_integer(left) and reader.is_integer(right)):
         divided = exp.Div(this=node.this.copy(), expression=node.expression.copy()).sql(dialect="duckdb")
         raise ValueError(
