@@ -58,6 +58,13 @@ def test_what_a_limit_cuts_off_is_stated_apart():
     assert average_effect(TREATED, OUTCOME, CHANCE, epsilon=1.0, rng=1, **FACTS).bias == 0.0
 
 
+def test_what_is_cut_off_counts_as_no_records_of_a_small_study():
+    """The fourth total is no number of records: 96 of them are few, however much of their scores is cut off."""
+    test = AverageEffect(bounds=(0, 2), overlap=0.1, limit=1.0, epsilon=1.0)
+    for cut in (0.0, 20.0):
+        assert "fewer than 100 records" in test.caveat(np.array([[24.0, 48.0, 24.0, cut]]))
+
+
 def test_a_limit_makes_the_interval_shorter():
     wide, narrow = (
         average_effect(TREATED, OUTCOME, CHANCE, limit=limit, epsilon=0.2, rng=1, **FACTS).interval

@@ -1,8 +1,8 @@
 r"""Canaries in a private training run: additional records that its own sampler draws, clip and noise included.
 
 Each canary's gradient lies along a coordinate of its own, beside the model's, in the one vector that is clipped, summed
-and noised (``training.observer``). A fair coin decides whether it is in; one that is in contributes one clip norm to
-every step that it is drawn for. No record moves these coordinates, so that what is released along them is, under the
+and noised (``training.noise.observer``). A fair coin decides whether it is in; one that is in contributes one clip norm
+to every step that it is drawn for. No record moves these coordinates, so that what is released along them is, under the
 claim, exactly
 
 .. math:: x_{tk} = a_{tk} b_k + z_t\,(C^{-1} g)_{tk},
